@@ -1,0 +1,237 @@
+//! Rule: which lease rows a stream needs, and which it needs no more.
+//!
+//! **First leases** – the stream has none yet. Only the generation that is needed first gets rows; later ones get
+//! theirs when their parents end.
+//! * `TrimHorizon`: every shard without a listed parent (the roots).
+//! * `Latest`: every open shard, pinned to the moment.
+//! * `AtTimestamp`: every shard that was open at that time, as ListShards says when asked with that filter.
+//!
+//! **Later** – the table has rows. A listed shard without one is
+//! * left to its parent's end, if a parent's row is not at its end;
+//! * created at its beginning, if all its parents' rows are at their end (hazard H26);
+//! * left alone, if a descendant has a row: it lies before the application's start, or was finished and cleaned up;
+//! * left alone for now, if a listed parent is itself about to be created: the older generation goes first;
+//! * else a hole: created where the application started – at the pin its other rows carry, or at the beginning.
+//!   Never at a new `LATEST`, which would lose what lies between (hazard H27).
+//!
+//! **Retire** – a row at its end goes when all its children have rows that are past their beginning and no parent's
+//! row is left (so that order is kept and the table never shows a hole), or when Kinesis lists the shard no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use checkpoint::Position;
+
+use crate::{
+    id::{LeaseKey, ShardId, StreamId},
+    lease::Lease,
+    shard::{Shard, Shards},
+};
+
+/// Where an application starts to read a stream that it has no leases for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// At the oldest record that is still stored.
+    TrimHorizon,
+    /// At the moment the first leases are made.
+    Latest,
+    /// At this time, epoch milliseconds.
+    AtTimestamp(i64),
+}
+
+/// What a sync looks at: one stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The stream, in tables that serve several.
+    pub stream: Option<&'a StreamId>,
+    /// What new rows are marked with.
+    pub made_for: Option<&'a str>,
+    /// Where the application starts.
+    pub start: Start,
+    /// Everything Kinesis lists.
+    pub shards: &'a Shards,
+    /// For `Start::AtTimestamp`: the ids that ListShards names with that filter. Unused otherwise.
+    pub open_at_start: Option<&'a BTreeSet<ShardId>>,
+    /// The stream's rows.
+    pub leases: &'a BTreeMap<ShardId, &'a Lease>,
+    /// The wall clock, epoch milliseconds: where a `LATEST` is pinned.
+    pub wall: i64,
+}
+
+/// The rows to create, oldest shard first, so that a crash half-way leaves a prefix.
+pub fn missing(scene: &Scene<'_>) -> Vec<Lease> {
+    let mut made = if scene.leases.is_empty() {
+        first(scene)
+    } else {
+        later(scene)
+    };
+    made.sort_by(|(a, _), (b, _)| (&a.starting_sequence, &a.id).cmp(&(&b.starting_sequence, &b.id)));
+    made.into_iter().map(|(_, lease)| lease).collect()
+}
+
+fn first<'a>(scene: &Scene<'a>) -> Vec<(&'a Shard, Lease)> {
+    let wanted = |shard: &&Shard| match scene.start {
+        Start::TrimHorizon => scene.shards.parents(shard).next().is_none(),
+        Start::Latest => !shard.closed,
+        Start::AtTimestamp(_) => match scene.open_at_start {
+            // A stand-in that ignores the filter names whole families: only the eldest of each is taken.
+            Some(open) => {
+                open.contains(&shard.id) && !shard.parents.iter().any(|parent| open.contains(parent))
+            }
+            None => scene.shards.parents(shard).next().is_none(),
+        },
+    };
+    let start = start_of(scene.start, scene.wall);
+    scene
+        .shards
+        .iter()
+        .filter(wanted)
+        .map(|shard| (shard, row(scene, shard, start.clone())))
+        .collect()
+}
+
+fn later<'a>(scene: &Scene<'a>) -> Vec<(&'a Shard, Lease)> {
+    let mut made: Vec<(&Shard, Lease)> = Vec::new();
+    let mut verdicts = BTreeMap::new();
+    for shard in scene.shards.iter() {
+        if let Verdict::Create(start) = judge(scene, shard, &mut verdicts) {
+            made.push((shard, row(scene, shard, start)));
+        }
+    }
+    made
+}
+
+#[derive(Clone)]
+enum Verdict {
+    HasRow,
+    Create((Position, Option<i64>)),
+    /// The row comes when a parent ends or gets its own row.
+    Wait,
+    /// It lies before the application's start.
+    Past,
+}
+
+fn judge<'a>(
+    scene: &Scene<'a>,
+    shard: &'a Shard,
+    verdicts: &mut BTreeMap<&'a ShardId, Verdict>,
+) -> Verdict {
+    if let Some(verdict) = verdicts.get(&shard.id) {
+        return verdict.clone();
+    }
+    let verdict = judge_new(scene, shard, verdicts);
+    verdicts.insert(&shard.id, verdict.clone());
+    verdict
+}
+
+fn judge_new<'a>(
+    scene: &Scene<'a>,
+    shard: &'a Shard,
+    verdicts: &mut BTreeMap<&'a ShardId, Verdict>,
+) -> Verdict {
+    if scene.leases.contains_key(&shard.id) {
+        return Verdict::HasRow;
+    }
+    let parent_rows: Vec<_> = shard
+        .parents
+        .iter()
+        .filter_map(|parent| scene.leases.get(parent))
+        .collect();
+    if parent_rows.iter().any(|row| !row.ended()) {
+        return Verdict::Wait;
+    }
+    if !parent_rows.is_empty() {
+        return Verdict::Create((Position::TrimHorizon, None));
+    }
+    if scene
+        .shards
+        .any_descendant(&shard.id, |child| scene.leases.contains_key(&child.id))
+    {
+        return Verdict::Past;
+    }
+    let parents: Vec<_> = scene.shards.parents(shard).collect();
+    for parent in parents {
+        if matches!(
+            judge(scene, parent, verdicts),
+            Verdict::Create(_) | Verdict::Wait
+        ) {
+            return Verdict::Wait;
+        }
+    }
+    Verdict::Create(hole_start(scene))
+}
+
+/// Where a hole is read from: nothing may be skipped that the application has asked for.
+fn hole_start(scene: &Scene<'_>) -> (Position, Option<i64>) {
+    match scene.start {
+        Start::TrimHorizon => (Position::TrimHorizon, None),
+        Start::AtTimestamp(_) => start_of(scene.start, scene.wall),
+        Start::Latest => match scene.leases.values().filter_map(|lease| lease.pinned).min() {
+            Some(pin) => (Position::Latest, Some(pin)),
+            None => (Position::TrimHorizon, None),
+        },
+    }
+}
+
+fn start_of(start: Start, wall: i64) -> (Position, Option<i64>) {
+    match start {
+        Start::TrimHorizon => (Position::TrimHorizon, None),
+        Start::Latest => (Position::Latest, Some(wall)),
+        Start::AtTimestamp(at) => (Position::AtTimestamp, Some(at)),
+    }
+}
+
+fn row(scene: &Scene<'_>, shard: &Shard, (position, pinned): (Position, Option<i64>)) -> Lease {
+    let mut lease = Lease::new(scene.stream.cloned(), shard.id.clone(), position);
+    lease.pinned = pinned;
+    lease.made_for = scene.made_for.map(str::to_owned);
+    lease.parents = shard.parents.clone();
+    lease.range = Some(shard.range);
+    lease
+}
+
+/// The row of a child whose parent has just been read to its end: always at its beginning.
+pub fn child(parent: &Lease, child: &Shard) -> Lease {
+    let mut lease = Lease::new(parent.stream.clone(), child.id.clone(), Position::TrimHorizon);
+    lease.made_for = parent.made_for.clone();
+    lease.parents = child.parents.clone();
+    lease.range = Some(child.range);
+    lease
+}
+
+/// The finished rows that can go. `shards` must be a complete list, asked for after `leases` were read.
+pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<LeaseKey> {
+    let gone = |lease: &Lease| {
+        let children: BTreeSet<&ShardId> = if lease.children.is_empty() {
+            shards.children(&lease.shard).map(|child| &child.id).collect()
+        } else {
+            lease.children.iter().collect()
+        };
+        let followed = !children.is_empty()
+            && children
+                .iter()
+                .all(|child| leases.get(*child).is_some_and(|row| row.started()))
+            && !lease.parents.iter().any(|parent| leases.contains_key(parent));
+        followed || shards.get(&lease.shard).is_none()
+    };
+    leases
+        .values()
+        .filter(|lease| lease.ended() && gone(lease))
+        .map(|lease| lease.key.clone())
+        .collect()
+}
+
+/// Whether reading may begin: every parent is read to its end, or there is nothing of it that this application wants.
+///
+/// An absent parent row blocks a child at its beginning as long as Kinesis lists the parent (hazard H31): it may not
+/// have been made yet. It does not block a child that is past its beginning or has its own start.
+pub fn startable(
+    lease: &Lease,
+    row_of: impl Fn(&ShardId) -> Option<bool>,
+    shards: Option<&Shards>,
+) -> bool {
+    lease.parents.iter().all(|parent| match row_of(parent) {
+        Some(ended) => ended || lease.started(),
+        None if lease.checkpoint != Position::TrimHorizon => true,
+        None => shards.is_some_and(|shards| shards.get(parent).is_none()),
+    })
+}
