@@ -50,7 +50,13 @@ enum State {
 impl Leader {
     /// A worker that has not looked yet. The lock holds for `duration`; its holder stops believing `margin` earlier
     /// and sends a heartbeat each `every`.
-    pub fn new(me: WorkerId, session: Session, duration: Duration, margin: Duration, every: Duration) -> Self {
+    pub fn new(
+        me: WorkerId,
+        session: Session,
+        duration: Duration,
+        margin: Duration,
+        every: Duration,
+    ) -> Self {
         Leader {
             me,
             session,
@@ -97,14 +103,17 @@ impl Leader {
             return;
         };
         match &self.state {
-            State::Mine { version, sent: mine } => {
+            State::Mine {
+                version,
+                sent: mine,
+            } => {
                 if **version == *lock.version || *mine >= sent || lock.owner == self.me {
                     return;
                 }
             }
-            State::Other { version, released, .. }
-                if **version == *lock.version && *released == lock.released =>
-            {
+            State::Other {
+                version, released, ..
+            } if **version == *lock.version && *released == lock.released => {
                 return;
             }
             _ => {}

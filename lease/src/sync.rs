@@ -64,7 +64,9 @@ pub fn missing(scene: &Scene<'_>) -> Vec<Lease> {
     } else {
         later(scene)
     };
-    made.sort_by(|(a, _), (b, _)| (&a.starting_sequence, &a.id).cmp(&(&b.starting_sequence, &b.id)));
+    made.sort_by(|(a, _), (b, _)| {
+        (&a.starting_sequence, &a.id).cmp(&(&b.starting_sequence, &b.id))
+    });
     made.into_iter().map(|(_, lease)| lease).collect()
 }
 
@@ -75,7 +77,8 @@ fn first<'a>(scene: &Scene<'a>) -> Vec<(&'a Shard, Lease)> {
         Start::AtTimestamp(_) => match scene.open_at_start {
             // A stand-in that ignores the filter names whole families: only the eldest of each is taken.
             Some(open) => {
-                open.contains(&shard.id) && !shard.parents.iter().any(|parent| open.contains(parent))
+                open.contains(&shard.id)
+                    && !shard.parents.iter().any(|parent| open.contains(parent))
             }
             None => scene.shards.parents(shard).next().is_none(),
         },
@@ -191,7 +194,11 @@ fn row(scene: &Scene<'_>, shard: &Shard, (position, pinned): (Position, Option<i
 
 /// The row of a child whose parent has just been read to its end: always at its beginning.
 pub fn child(parent: &Lease, child: &Shard) -> Lease {
-    let mut lease = Lease::new(parent.stream.clone(), child.id.clone(), Position::TrimHorizon);
+    let mut lease = Lease::new(
+        parent.stream.clone(),
+        child.id.clone(),
+        Position::TrimHorizon,
+    );
     lease.made_for = parent.made_for.clone();
     lease.parents = child.parents.clone();
     lease.range = Some(child.range);
@@ -202,7 +209,10 @@ pub fn child(parent: &Lease, child: &Shard) -> Lease {
 pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<LeaseKey> {
     let gone = |lease: &Lease| {
         let children: BTreeSet<&ShardId> = if lease.children.is_empty() {
-            shards.children(&lease.shard).map(|child| &child.id).collect()
+            shards
+                .children(&lease.shard)
+                .map(|child| &child.id)
+                .collect()
         } else {
             lease.children.iter().collect()
         };
@@ -210,7 +220,10 @@ pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<Lease
             && children
                 .iter()
                 .all(|child| leases.get(*child).is_some_and(|row| row.started()))
-            && !lease.parents.iter().any(|parent| leases.contains_key(parent));
+            && !lease
+                .parents
+                .iter()
+                .any(|parent| leases.contains_key(parent));
         followed || shards.get(&lease.shard).is_none()
     };
     leases

@@ -21,11 +21,14 @@ pub trait Table: Send + Sync + 'static {
     ) -> impl Future<Output = Result<View, TableError>> + Send;
 
     /// Reads one lease row, consistently. `None`: there is no such row.
-    fn get(&self, key: &LeaseKey) -> impl Future<Output = Result<Option<Lease>, TableError>> + Send;
+    fn get(&self, key: &LeaseKey)
+    -> impl Future<Output = Result<Option<Lease>, TableError>> + Send;
 
     /// Does one conditional write and returns the row as it is then (`None` after a delete).
-    fn write(&self, write: &Write)
-    -> impl Future<Output = Result<Option<Lease>, TableError>> + Send;
+    fn write(
+        &self,
+        write: &Write,
+    ) -> impl Future<Output = Result<Option<Lease>, TableError>> + Send;
 
     /// Does one conditional write of the leader lock and returns the lock as it is then (`None` after a release).
     fn lock(

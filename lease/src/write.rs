@@ -182,9 +182,7 @@ impl Write {
             Write::HeirReady { me, .. } => {
                 row.owner.as_ref() == Some(me) && row.checkpoint_owner.is_some()
             }
-            Write::Complete { renew, to } => {
-                row.owner.as_ref() == Some(to) && renew.permitted(row)
-            }
+            Write::Complete { renew, to } => row.owner.as_ref() == Some(to) && renew.permitted(row),
             Write::Delete { .. } => row.ended(),
         }
     }
