@@ -75,6 +75,11 @@ impl Leader {
         matches!(&self.state, State::Mine { sent, .. } if now < *sent + self.duration.saturating_sub(self.margin))
     }
 
+    /// A write is under way.
+    pub fn writing(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
     /// Who leads, as far as is known: a lock that lapsed has no holder.
     pub fn holder(&self, now: Time) -> Option<&WorkerId> {
         match &self.state {
@@ -153,7 +158,7 @@ impl Leader {
         let State::Mine { version, .. } = &self.state else {
             return None;
         };
-        if self.in_flight.is_some() {
+        if self.in_flight.is_some() || now < self.not_before {
             return None;
         }
         self.in_flight = Some(now);

@@ -10,14 +10,19 @@
 //!
 //! Nothing here spawns, sleeps or reads a clock: rules take `now`.
 
+pub mod assign;
+pub mod belongs;
 pub mod id;
 pub mod leader;
 pub mod lease;
+pub mod leases;
 pub mod memory;
+pub mod renew;
 pub mod shard;
 pub mod sync;
 pub mod table;
 pub mod time;
+pub mod timing;
 pub mod write;
 
 pub use id::{LeaseKey, Session, ShardId, StreamId, WorkerId};
@@ -29,4 +34,5 @@ pub use table::{
     WorkerRow,
 };
 pub use time::Time;
+pub use timing::Timing;
 pub use write::{Assign, Renew, Seize, Write};

@@ -1,0 +1,93 @@
+//! Leaving: every lease goes to an heir that is awake, with its last position; then the worker's own row goes.
+//!
+//! Reading goes on until the heir has answered, so no shard stands still while peers run. Without peers, or when none
+//! answers, leases go back to nobody. Rows that are seized by a write that was under way go back at once.
+
+use super::{Action, Halt, Leases, Now, Purpose};
+use crate::{
+    assign::{self, Role},
+    id::LeaseKey,
+    renew::{Phase, Stage},
+    write::Write,
+};
+
+impl Leases {
+    pub(super) fn leave(&mut self, now: Now) {
+        if self.leaving {
+            return;
+        }
+        // Heirs are chosen before this worker stops counting itself among the living.
+        let running: Vec<LeaseKey> = self
+            .held
+            .iter()
+            .filter(|(_, held)| held.phase == Phase::Running)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let heirs = assign::heirs(&self.scene(Role::Follower, now), running.clone());
+        self.leaving = true;
+        self.own_row.next = now.mono;
+        self.queue.clear();
+        self.entitled.clear();
+        self.sight.hurry(now.mono);
+        let me = self.settings.me.clone();
+        for (key, to) in &heirs {
+            if let Some(held) = self.held.get_mut(key) {
+                held.phase = Phase::HandOver {
+                    to: to.clone(),
+                    since: now.mono,
+                    stage: Stage::Waiting,
+                };
+            }
+            let write = Write::HandOff {
+                key: key.clone(),
+                from: me.clone(),
+                to: to.clone(),
+            };
+            self.enqueue(write, Purpose::Fleet);
+        }
+        let inherited = |key: &LeaseKey| heirs.iter().any(|(row, _)| row == key);
+        let others: Vec<LeaseKey> = self
+            .held
+            .iter()
+            .filter(|(key, held)| {
+                matches!(held.phase, Phase::Running | Phase::Blocked) && !inherited(key)
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in others {
+            self.let_nobody(&key, now);
+        }
+    }
+
+    /// Gives a lease back to nobody, after the batch in hand.
+    pub(super) fn let_nobody(&mut self, key: &LeaseKey, now: Now) {
+        let Some(held) = self.held.get_mut(key) else {
+            return;
+        };
+        held.phase = Phase::Leaving {
+            since: now.mono,
+            stage: Stage::Draining,
+        };
+        self.halt(key, Halt::Drain);
+    }
+
+    /// Whether everything is handed over by now.
+    pub(super) fn advance_leaving(&mut self, _: Now) {
+        if !self.leaving || self.gone {
+            return;
+        }
+        let done = self.held.is_empty()
+            && self.winding_down.is_empty()
+            && self.queue.is_empty()
+            && self.writes.is_empty()
+            && !self.leader.writing();
+        if done {
+            self.gone = true;
+            self.out.push(Action::RemoveWorker {
+                id: self.settings.me.clone(),
+                updated: None,
+            });
+            self.out.push(Action::Gone);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Rows that are not held: made, taken, given, cleaned up.
+
+use std::collections::BTreeMap;
+
+use super::{Action, Leases, News, Now, Purpose, UnderWay};
+use crate::{
+    assign::{self, Move, Role, Row, Scene},
+    id::{LeaseKey, ShardId},
+    lease::Lease,
+    renew::Phase,
+    sync,
+    table::TableError,
+    time::Time,
+    write::{Assign, Seize, Write},
+};
+
+impl Leases {
+    /// Looks at everything anew and writes what follows from it.
+    pub(super) fn share(&mut self, now: Now) {
+        if !self.sight.loaded() {
+            return;
+        }
+        self.avoid.retain(|_, until| now.mono < *until);
+        self.start_blocked();
+        self.drain_for_ready_heirs();
+        self.ask_for_children();
+        if self.leaving {
+            return;
+        }
+        let role = self.role(now);
+        if role == Role::Leader {
+            self.make_missing(now);
+            for (id, updated) in self.stale_workers(now) {
+                self.forget_worker(&id);
+                self.out.push(Action::RemoveWorker {
+                    id,
+                    updated: Some(updated),
+                });
+            }
+        }
+        let moves = assign::plan(&self.scene(role, now));
+        for step in moves {
+            self.make(step, now);
+        }
+        self.forget_entitled();
+    }
+
+    /// What the sharing rule looks at.
+    pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
+        let failover = self.settings.timing.failover();
+        let rows = self
+            .sight
+            .rows()
+            .map(|lease| {
+                let held = self.held.contains_key(&lease.key);
+                Row {
+                    lease: self.held.get(&lease.key).map_or(lease, |held| &held.lease),
+                    unread: if held {
+                        None
+                    } else {
+                        self.sight.unread(&lease.key, failover, now.mono)
+                    },
+                    startable: self.startable(lease),
+                    held,
+                    busy: self.busy(&lease.key),
+                }
+            })
+            .collect();
+        Scene {
+            me: &self.settings.me,
+            role,
+            rows,
+            workers: self.living_workers(now),
+            max_leases: self.settings.max_leases,
+            entitled: &self.entitled,
+            deputy_patience: self.settings.timing.watch_every() * 2,
+        }
+    }
+
+    fn busy(&self, key: &LeaseKey) -> bool {
+        self.winding_down.contains_key(key) && !self.held.contains_key(key)
+            || self.avoid.contains_key(key)
+            || self.queue.iter().any(|(write, _)| write.key() == key)
+            || self
+                .writes
+                .values()
+                .any(|under_way| under_way.purpose.is_some() && under_way.write.key() == key)
+            || self
+                .held
+                .get(key)
+                .is_some_and(|held| !matches!(held.phase, Phase::Running | Phase::Blocked))
+    }
+
+    /// Rows of every stream that the table lacks.
+    fn make_missing(&mut self, now: Now) {
+        let mut made = Vec::new();
+        for stream in &self.streams {
+            let Some(shards) = &stream.shards else {
+                continue;
+            };
+            let leases: BTreeMap<ShardId, &Lease> = self
+                .sight
+                .rows()
+                .filter(|lease| lease.stream == stream.spec.id)
+                .map(|lease| (lease.shard.clone(), lease))
+                .collect();
+            made.extend(sync::missing(&sync::Scene {
+                stream: stream.spec.id.as_ref(),
+                made_for: Some(&stream.spec.made_for),
+                start: stream.spec.start,
+                shards,
+                open_at_start: stream.open_at_start.as_ref(),
+                leases: &leases,
+                wall: now.wall,
+            }));
+        }
+        for lease in made {
+            self.enqueue(Write::Create(Box::new(lease)), Purpose::Fleet);
+        }
+    }
+
+    /// Finished rows that can go, by a list that was asked for at `asked`: rows that changed since are left alone.
+    pub(super) fn clean_up(&mut self, number: usize, asked: Time) {
+        if !self.led || !self.sight.loaded() {
+            return;
+        }
+        let stream = &self.streams[number];
+        let Some(shards) = &stream.shards else { return };
+        let leases: BTreeMap<ShardId, &Lease> = self
+            .sight
+            .rows()
+            .filter(|lease| lease.stream == stream.spec.id)
+            .map(|lease| (lease.shard.clone(), lease))
+            .collect();
+        let retired: Vec<LeaseKey> = sync::retired(&leases, shards)
+            .into_iter()
+            .filter(|key| self.sight.unchanged_since(key, asked) && !self.held.contains_key(key))
+            .collect();
+        for key in retired {
+            self.enqueue(Write::Delete { key }, Purpose::Fleet);
+        }
+    }
+
+    fn make(&mut self, step: Move, now: Now) {
+        match step {
+            Move::Acquire(key) => {
+                if let Some(seize) = self.seize(&key, now) {
+                    self.enqueue(Write::Acquire(seize), Purpose::Seize);
+                }
+            }
+            Move::Take(key) => {
+                let owner = self.sight.row(&key).and_then(|row| row.owner.clone());
+                if let Some(seize) = self.seize(&key, now) {
+                    self.enqueue(Write::Take { seize, owner }, Purpose::Seize);
+                }
+            }
+            Move::Ready(key) => {
+                let me = self.settings.me.clone();
+                self.enqueue(Write::HeirReady { key, me }, Purpose::Fleet);
+            }
+            Move::Assign(key, to) => {
+                if let Some(row) = self.sight.row(&key).cloned() {
+                    let assign = Assign {
+                        key,
+                        to,
+                        owner: row.owner,
+                        checkpoint_owner: row.checkpoint_owner,
+                        counter: row.counter,
+                    };
+                    self.enqueue(Write::Assign(assign), Purpose::Fleet);
+                }
+            }
+            Move::HandOff { key, from, to } => {
+                self.enqueue(Write::HandOff { key, from, to }, Purpose::Fleet);
+            }
+        }
+    }
+
+    fn seize(&self, key: &LeaseKey, now: Now) -> Option<Seize> {
+        let row = self.sight.row(key)?;
+        Some(Seize {
+            key: key.clone(),
+            me: self.settings.me.clone(),
+            session: self.settings.session.clone(),
+            seen_counter: row.counter,
+            pin: self.pin(row, now),
+        })
+    }
+
+    /// The answer to a write on a row that was not held.
+    pub(super) fn fleet_answered(
+        &mut self,
+        under_way: UnderWay,
+        purpose: Purpose,
+        result: Result<Option<Lease>, TableError>,
+        now: Now,
+    ) {
+        self.replan = true;
+        let key = under_way.write.key().clone();
+        match (&purpose, result) {
+            (Purpose::Seize, Ok(Some(row))) => {
+                self.seized(row, under_way.sent, under_way.write.name(), now);
+            }
+            (Purpose::Fleet, Ok(Some(row))) => match under_way.write {
+                Write::Create(_) => self.tell(News::Created(key, row.checkpoint)),
+                Write::HandOff { .. } => self.hand_off_begun(&key, &row, now),
+                _ => {}
+            },
+            (Purpose::Fleet, Ok(None)) => self.tell(News::Deleted(key)),
+            (Purpose::ChildOf(parent), Ok(Some(row))) => {
+                self.tell(News::Created(key.clone(), row.checkpoint));
+                self.child_made(parent, &key, now);
+            }
+            // It is there already: made by the leader, or by the reader of the other parent.
+            (Purpose::ChildOf(parent), Err(TableError::Changed(_))) => {
+                self.child_made(parent, &key, now);
+                self.sight.hurry(now.mono);
+            }
+            // Somebody was faster, or there is no clear answer: the next list tells.
+            (
+                _,
+                Err(TableError::Changed(_) | TableError::Unknown(_) | TableError::Unreadable(_)),
+            ) => {
+                self.sight.hurry(now.mono);
+            }
+            (_, Err(_)) => self.pause(&key, now),
+            (_, Ok(None)) => {}
+        }
+    }
+
+    /// A throttled or refused write is not repeated at once.
+    fn pause(&mut self, key: &LeaseKey, now: Now) {
+        let until = now.mono + self.settings.timing.retry_after(4, self.next_id);
+        self.avoid.insert(key.clone(), until);
+    }
+
+    fn hand_off_begun(&mut self, key: &LeaseKey, row: &Lease, now: Now) {
+        if let Some(held) = self.held.get_mut(key) {
+            held.observed(row, now.mono);
+            self.hand_over_begun(key);
+        }
+        self.sight.hurry(now.mono);
+    }
+
+    fn tell(&mut self, news: News) {
+        self.out.push(Action::Tell(news));
+    }
+
+    fn forget_entitled(&mut self) {
+        let sight = &self.sight;
+        let held = &self.held;
+        self.entitled.retain(|key| {
+            sight
+                .row(key)
+                .is_some_and(|row| row.owner.is_none() && !row.ended() && !held.contains_key(key))
+        });
+    }
+}
