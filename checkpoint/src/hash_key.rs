@@ -29,7 +29,11 @@ impl HashKey {
 
     /// Where Kinesis puts a partition key: its MD5 read as a big-endian number.
     pub fn of_partition_key(key: &str) -> Self {
-        Self(u128::from_be_bytes(Md5::digest(key.as_bytes()).into()))
+        Self::of_bytes(key.as_bytes())
+    }
+
+    pub(crate) fn of_bytes(key: &[u8]) -> Self {
+        Self(u128::from_be_bytes(Md5::digest(key).into()))
     }
 }
 

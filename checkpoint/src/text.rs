@@ -45,6 +45,12 @@ impl ByteStr {
         Self(Bytes::from(lossy_as_java(&bytes)))
     }
 
+    /// Takes bytes that were found to be UTF-8 before, without looking again.
+    pub(crate) fn from_checked(bytes: Bytes) -> Self {
+        debug_assert!(std::str::from_utf8(&bytes).is_ok());
+        Self(bytes)
+    }
+
     /// The text. Checks again that it is UTF-8, which costs about as much as comparing it.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("only UTF-8 gets past the constructors")
