@@ -177,7 +177,9 @@ impl fmt::Display for ConfigErrors {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            write!(f, "{error}")?;
+            // A value may hold line breaks or terminal escapes; an error stays one harmless line.
+            let line = error.to_string();
+            f.write_str(&line.replace(char::is_control, "\u{fffd}"))?;
         }
         Ok(())
     }

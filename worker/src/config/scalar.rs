@@ -171,7 +171,7 @@ pub(super) fn show(duration: Duration) -> String {
     ];
     match units
         .iter()
-        .find(|(_, size)| milliseconds > 0 && milliseconds % size == 0)
+        .find(|(_, size)| milliseconds > 0 && milliseconds.is_multiple_of(*size))
     {
         Some((unit, size)) => format!("{}{unit}", milliseconds / size),
         None if milliseconds == 0 => "0s".to_owned(),
