@@ -1,1 +1,3 @@
 //! todo
+pub mod config;
+pub mod limits;
