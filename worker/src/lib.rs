@@ -1,1 +1,3 @@
 //! todo
+#[cfg(feature = "local")]
+pub mod local;
