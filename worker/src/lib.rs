@@ -1,3 +1,6 @@
 //! todo
+
 pub mod config;
 pub mod limits;
+#[cfg(feature = "local")]
+pub mod local;

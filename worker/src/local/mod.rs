@@ -1,0 +1,4 @@
+//! The embedded AWS.
+
+mod front;
+pub mod model;
