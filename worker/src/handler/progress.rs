@@ -1,0 +1,267 @@
+//! How far a shard is: shared by its consumer, its processor and the coordinator.
+//!
+//! The coordinator pulls the watermark whenever it writes the row anyway, so a checkpoint costs no write of its own. A
+//! processor that wants one *now* asks through its [`Checkpointer`] and is answered when it is stored.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use checkpoint::{
+    Position, SequenceNumber, UserRecord,
+    SettleThroughError, Tracker,
+};
+use lease::{LeaseKey, Time, renew::Tenure};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{consumer::Report, source::polling::copy};
+
+/// Why a checkpoint was not stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// Outside of what lies between the last checkpoint and the last record handed over; nothing has changed.
+    #[error(transparent)]
+    OutOfRange(#[from] SettleThroughError),
+    /// The lease is lost. Stop working on the shard.
+    #[error("the lease is lost: another worker reads the shard, or will soon")]
+    LeaseLost,
+}
+
+/// The shared state of one tenure.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    tracker: Mutex<Tracker>,
+    /// The position of the last record before the shard's end, once that is reached.
+    at_end: AtomicBool,
+    /// End of belief, microseconds of the worker's clock.
+    valid_until: AtomicU64,
+    /// When the handler call in progress began, microseconds; 0: none.
+    busy_since: AtomicU64,
+    /// Since when reading fails, microseconds; 0: it does not.
+    failing_since: AtomicU64,
+}
+
+fn micros(at: Time) -> u64 {
+    u64::try_from(at.since_origin().as_micros()).unwrap_or(u64::MAX)
+}
+
+fn time(micros: u64) -> Time {
+    Time::new(Duration::from_micros(micros))
+}
+
+impl Progress {
+    pub(crate) fn new(resumed_at: Position, valid_until: Time) -> Self {
+        Progress {
+            tracker: Mutex::new(Tracker::new(Some(resumed_at))),
+            at_end: AtomicBool::new(false),
+            valid_until: AtomicU64::new(micros(valid_until)),
+            busy_since: AtomicU64::new(0),
+            failing_since: AtomicU64::new(0),
+        }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Tracker) -> T) -> T {
+        act(&mut self.tracker.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Everything up to there may be stored. The shard's end is stored in its own way, after its children's rows.
+    pub(crate) fn watermark(&self) -> Option<Position> {
+        self.with(|tracker| tracker.watermark().cloned())
+            .filter(|position| *position != Position::ShardEnd)
+    }
+
+    /// Whether the end of the shard is settled.
+    pub(crate) fn ended(&self) -> bool {
+        self.with(|tracker| tracker.watermark() == Some(&Position::ShardEnd))
+    }
+
+    /// Records up to there are handed over from now on.
+    pub(crate) fn hand_over(&self, position: &Position) {
+        let position = detached(position);
+        self.with(|tracker| {
+            if tracker.largest() < Some(&position) {
+                tracker.admit(position).expect("it is the largest");
+            }
+        });
+    }
+
+    /// Everything that was handed over is done.
+    pub(crate) fn settle_all(&self) {
+        self.with(|tracker| {
+            if let Some(largest) = tracker.largest().cloned()
+                && tracker.unsettled() > 0
+            {
+                tracker
+                    .settle_through(&largest)
+                    .expect("the largest admitted position is in range");
+            }
+        });
+    }
+
+    /// All records are handed over; the end can be checkpointed from now on.
+    pub(crate) fn reach_end(&self) {
+        self.hand_over(&Position::ShardEnd);
+        self.at_end.store(true, Ordering::Release);
+    }
+
+    fn settle_through(&self, position: &Position) -> Result<Position, SettleThroughError> {
+        let at_end = self.at_end.load(Ordering::Acquire);
+        self.with(|tracker| {
+            let position = detached(position);
+            tracker.settle_through(&position)?;
+            // At the shard's end, a checkpoint of the last record is a checkpoint of the end.
+            if at_end && tracker.oldest_unsettled() == Some(&Position::ShardEnd) {
+                tracker.settle_through(&Position::ShardEnd)?;
+            }
+            Ok(tracker.watermark().cloned().unwrap_or(position))
+        })
+    }
+
+    fn largest(&self) -> Option<Position> {
+        self.with(|tracker| tracker.largest().cloned())
+    }
+
+    /// Handed over and not done.
+    pub(crate) fn unsettled(&self) -> bool {
+        self.with(|tracker| tracker.unsettled() > 0)
+    }
+
+    pub(crate) fn believe(&self, until: Time) {
+        self.valid_until.store(micros(until), Ordering::Release);
+    }
+
+    pub(crate) fn valid_until(&self) -> Time {
+        time(self.valid_until.load(Ordering::Acquire))
+    }
+
+    /// Notes that a handler call begins (`Some`) or is over.
+    pub(crate) fn busy(&self, since: Option<Time>) {
+        let since = since.map_or(0, |at| micros(at).max(1));
+        self.busy_since.store(since, Ordering::Relaxed);
+    }
+
+    /// Notes that reading fails (`Some`: now) or works.
+    pub(crate) fn failing(&self, now: Option<Time>) {
+        match now {
+            None => self.failing_since.store(0, Ordering::Relaxed),
+            Some(now) => {
+                let at = micros(now).max(1);
+                let _ = self.failing_since.compare_exchange(
+                    0,
+                    at,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+            }
+        }
+    }
+
+    /// How long the handler call in progress has been running.
+    pub(crate) fn busy_for(&self, now: Time) -> Duration {
+        age(self.busy_since.load(Ordering::Relaxed), now)
+    }
+
+    /// How long reading has been failing.
+    pub(crate) fn failing_for(&self, now: Time) -> Duration {
+        age(self.failing_since.load(Ordering::Relaxed), now)
+    }
+}
+
+fn age(since: u64, now: Time) -> Duration {
+    if since == 0 {
+        Duration::ZERO
+    } else {
+        now.since(time(since))
+    }
+}
+
+/// The position with digits of its own: a record's are a slice of its whole page.
+fn detached(position: &Position) -> Position {
+    match position {
+        Position::At {
+            sequence,
+            sub_sequence,
+        } => Position::At {
+            sequence: copy(sequence),
+            sub_sequence: *sub_sequence,
+        },
+        sentinel => sentinel.clone(),
+    }
+}
+
+/// Stores positions on behalf of a processor. Each call returns when the position is in the table.
+///
+/// The four calls are the KCL's. None goes back behind the last checkpoint or beyond the last record handed over.
+/// During [`shard_ended`](crate::handler::Processor::shard_ended), a checkpoint at or behind the last record means the
+/// end of the shard, which the worker stores after the rows of the children; the call returns before that.
+#[derive(Clone, Debug)]
+pub struct Checkpointer {
+    pub(crate) key: LeaseKey,
+    pub(crate) tenure: Tenure,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) reports: mpsc::UnboundedSender<Report>,
+}
+
+impl Checkpointer {
+    /// Everything handed over so far is done, up to its last user record.
+    pub async fn checkpoint(&self) -> Result<(), CheckpointError> {
+        match self.progress.largest() {
+            Some(position) => self.store(&position).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Everything up to and including this user record is done.
+    pub async fn checkpoint_record(&self, record: &UserRecord) -> Result<(), CheckpointError> {
+        self.store(&record.position()).await
+    }
+
+    /// Everything up to this sequence number with sub-sequence number 0 is done: inside an aggregate, the first user
+    /// record only. The others come again after a restart.
+    pub async fn checkpoint_sequence(
+        &self,
+        sequence: &SequenceNumber,
+    ) -> Result<(), CheckpointError> {
+        self.store(&Position::at(sequence.clone(), 0)).await
+    }
+
+    /// Everything up to exactly this position is done.
+    pub async fn checkpoint_at(
+        &self,
+        sequence: &SequenceNumber,
+        sub_sequence: u64,
+    ) -> Result<(), CheckpointError> {
+        self.store(&Position::at(sequence.clone(), sub_sequence))
+            .await
+    }
+
+    /// How far it is stored, or will be with the next renewal.
+    pub fn watermark(&self) -> Option<Position> {
+        self.progress.watermark()
+    }
+
+    async fn store(&self, position: &Position) -> Result<(), CheckpointError> {
+        let position = self.progress.settle_through(position)?;
+        if position == Position::ShardEnd {
+            return Ok(());
+        }
+        let (stored, answer) = oneshot::channel();
+        let report = Report::Checkpoint {
+            key: self.key.clone(),
+            tenure: self.tenure,
+            position,
+            stored,
+        };
+        if self.reports.send(report).is_err() {
+            return Err(CheckpointError::LeaseLost);
+        }
+        match answer.await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(CheckpointError::LeaseLost),
+        }
+    }
+}
