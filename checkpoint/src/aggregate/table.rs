@@ -61,17 +61,17 @@ impl Table {
     }
 
     fn read(&mut self, index: usize, body: &Bytes) -> ByteStr {
-        let bytes = body.slice(self.entries[index].span.range());
-        let text = ByteStr::from_utf8_lossy(bytes.clone());
         let entry = &mut self.entries[index];
-        if text.as_bytes() == bytes {
+        let range = entry.span.range();
+        if std::str::from_utf8(&body[range.clone()]).is_ok() {
             entry.reading = Reading::Utf8;
-        } else {
-            entry.reading = Reading::Replaced;
-            // At most one text for each entry, and `parse` keeps those below 2^31.
-            entry.span.start = self.replaced.len() as u32;
-            self.replaced.push(text.clone());
+            return ByteStr::from_checked(body.slice(range));
         }
+        let text = ByteStr::from_utf8_lossy(body.slice(range));
+        entry.reading = Reading::Replaced;
+        // At most one text for each entry, and `parse` keeps those below 2^31.
+        entry.span.start = self.replaced.len() as u32;
+        self.replaced.push(text.clone());
         text
     }
 
