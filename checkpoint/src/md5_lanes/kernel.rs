@@ -35,8 +35,8 @@ impl Kernel {
     }
 
     /// Every kernel of this processor.
-
-    pub(super) fn all2() -> impl Iterator<Item = Self> {
+    #[cfg(test)]
+    pub(super) fn all() -> impl Iterator<Item = Self> {
         [Instructions::Avx512, Instructions::Avx2]
             .into_iter()
             .filter(|kind| kind.is_available())
