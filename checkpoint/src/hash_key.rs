@@ -29,11 +29,12 @@ impl HashKey {
 
     /// Where Kinesis puts a partition key: its MD5 read as a big-endian number.
     pub fn of_partition_key(key: &str) -> Self {
-        Self::of_bytes(key.as_bytes())
+        Self::of_digest(Md5::digest(key.as_bytes()).into())
     }
 
-    pub(crate) fn of_bytes(key: &[u8]) -> Self {
-        Self(u128::from_be_bytes(Md5::digest(key).into()))
+    /// The hash key of a partition key whose MD5 is known.
+    pub(crate) fn of_digest(digest: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(digest))
     }
 }
 

@@ -134,6 +134,7 @@ impl Deaggregator {
         let body = record.data.slice(body_of(record.data.len()));
         counts.aggregates += 1;
         counts.empty_aggregates += u64::from(items.is_empty());
+        self.judge.partition_keys(items, tables, &body);
         if self.policy == HashRangePolicy::StrictKcl && self.has_stray(items, tables, &body) {
             counts.out_of_range += items.len() as u64;
             return;

@@ -75,6 +75,16 @@ impl Judge {
         }
     }
 
+    /// Judges the partition keys that the items of an aggregate need, all at once; to be called before [`item`](Self::item).
+    pub(super) fn partition_keys(self, items: &[Item], tables: &mut Tables, body: &Bytes) {
+        let Self::Range(range) = self else { return };
+        let length = tables.partition_keys.len();
+        let by_partition_key = items.iter().filter(|item| item.explicit_hash_key.is_none());
+        let wanted = by_partition_key.filter_map(|item| item.partition_key.within(length));
+        let rule = |digest| within(range, HashKey::of_digest(digest));
+        tables.partition_keys.judge_digests(wanted, body, rule);
+    }
+
     /// Judges one item of an aggregate, whose `tables` were read from `body`.
     #[inline]
     pub(super) fn item(
@@ -92,22 +102,19 @@ impl Judge {
         match keys.explicit_hash_key {
             Some(index) => tables.explicit_hash_keys.judge(index, body, |text| {
                 let key = big_integer(text).map_err(|NotANumber| Refusal::Poisoned)?;
-                key.filter(|key| range.contains(*key))
-                    .map(drop)
-                    .ok_or(Refusal::OutOfRange)
+                within(range, key.ok_or(Refusal::OutOfRange)?)
             }),
-            None => tables
-                .partition_keys
-                .judge(keys.partition_key, body, |text| {
-                    let belongs = range.contains(HashKey::of_bytes(text));
-                    if belongs {
-                        Ok(())
-                    } else {
-                        Err(Refusal::OutOfRange)
-                    }
-                }),
+            None => tables.partition_keys.verdict(keys.partition_key),
         }?;
         Ok(keys)
+    }
+}
+
+fn within(range: HashRange, key: HashKey) -> Result<(), Refusal> {
+    if range.contains(key) {
+        Ok(())
+    } else {
+        Err(Refusal::OutOfRange)
     }
 }
 

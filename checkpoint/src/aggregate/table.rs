@@ -6,7 +6,11 @@ use bytes::Bytes;
 
 use super::judge::Refusal;
 use super::parse::Span;
+use crate::md5_lanes;
 use crate::text::ByteStr;
+
+/// How many keys are hashed at once; bounds what is set aside for it.
+const HASHED_TOGETHER: usize = 128;
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -52,27 +56,40 @@ impl Table {
     /// The text of an entry: a slice of `body`, unless U+FFFD had to be put in.
     #[inline]
     pub(super) fn text(&mut self, index: usize, body: &Bytes) -> ByteStr {
-        let entry = self.entries[index];
-        match entry.reading {
-            Reading::Utf8 => ByteStr::from_checked(body.slice(entry.span.range())),
-            Reading::Replaced => self.replaced[entry.span.start as usize].clone(),
-            Reading::Unread => self.read(index, body),
+        self.read(index, body);
+        let span = self.entries[index].span;
+        match self.entries[index].reading {
+            Reading::Replaced => self.replaced[span.start as usize].clone(),
+            _ => ByteStr::from_checked(body.slice(span.range())),
         }
     }
 
-    fn read(&mut self, index: usize, body: &Bytes) -> ByteStr {
-        let bytes = body.slice(self.entries[index].span.range());
-        let text = ByteStr::from_utf8_lossy(bytes.clone());
+    /// The same without a reference of its own. The entry must have been read.
+    fn bytes<'a>(&'a self, index: usize, body: &'a Bytes) -> &'a [u8] {
+        let span = self.entries[index].span;
+        match self.entries[index].reading {
+            Reading::Replaced => self.replaced[span.start as usize].as_bytes(),
+            _ => &body[span.range()],
+        }
+    }
+
+    /// Settles how an entry becomes text.
+    #[inline]
+    fn read(&mut self, index: usize, body: &Bytes) {
         let entry = &mut self.entries[index];
-        if text.as_bytes() == bytes {
+        if !matches!(entry.reading, Reading::Unread) {
+            return;
+        }
+        let range = entry.span.range();
+        if std::str::from_utf8(&body[range.clone()]).is_ok() {
             entry.reading = Reading::Utf8;
         } else {
             entry.reading = Reading::Replaced;
             // At most one text for each entry, and `parse` keeps those below 2^31.
             entry.span.start = self.replaced.len() as u32;
-            self.replaced.push(text.clone());
+            self.replaced
+                .push(ByteStr::from_utf8_lossy(body.slice(range)));
         }
-        text
     }
 
     /// What `rule` says of an entry's text; it is asked once.
@@ -86,9 +103,59 @@ impl Table {
         if let Some(verdict) = self.entries[index].verdict {
             return verdict;
         }
-        let verdict = rule(self.text(index, body).as_bytes());
+        self.read(index, body);
+        let verdict = rule(self.bytes(index, body));
         self.entries[index].verdict = Some(verdict);
         verdict
+    }
+
+    /// What [`judge_digests`](Self::judge_digests) found out about an entry it was asked for.
+    #[inline]
+    pub(super) fn verdict(&self, index: usize) -> Result<(), Refusal> {
+        self.entries[index]
+            .verdict
+            .expect("every key an item needs is judged before the first item")
+    }
+
+    /// Asks `rule` about the MD5 of each entry in `wanted` that has no verdict yet.
+    ///
+    /// Most keys are shorter than one block of MD5: hashed one by one they would cost as much as a small record.
+    pub(super) fn judge_digests(
+        &mut self,
+        wanted: impl Iterator<Item = usize>,
+        body: &Bytes,
+        rule: impl Fn([u8; 16]) -> Result<(), Refusal>,
+    ) {
+        let mut unjudged = Vec::with_capacity(HASHED_TOGETHER);
+        for index in wanted {
+            if self.entries[index].verdict.is_some() {
+                continue;
+            }
+            self.read(index, body);
+            // Keeps a later item with the same key from asking again; overwritten below.
+            self.entries[index].verdict = Some(Ok(()));
+            unjudged.push(index);
+            if unjudged.len() == HASHED_TOGETHER {
+                self.judge_these(&mut unjudged, body, &rule);
+            }
+        }
+        self.judge_these(&mut unjudged, body, &rule);
+    }
+
+    fn judge_these(
+        &mut self,
+        indices: &mut Vec<usize>,
+        body: &Bytes,
+        rule: impl Fn([u8; 16]) -> Result<(), Refusal>,
+    ) {
+        let texts: Vec<&[u8]> = indices
+            .iter()
+            .map(|index| self.bytes(*index, body))
+            .collect();
+        let digests = md5_lanes::digests(&texts);
+        for (index, digest) in indices.drain(..).zip(digests) {
+            self.entries[index].verdict = Some(rule(digest));
+        }
     }
 
     /// Bytes held by the table itself, in use or not.

@@ -9,7 +9,7 @@ use crate::md5_lanes;
 use crate::record::KinesisRecord;
 
 /// How many aggregates are looked at together: enough that lanes seldom run empty, few enough that the notes stay small.
-const AGGREGATES: usize = 64;
+const AGGREGATES: usize = 32;
 /// How many records, plain ones included, wait for a window to fill.
 const RECORDS: usize = 1024;
 
