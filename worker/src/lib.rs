@@ -1,6 +1,19 @@
+//! A distributed Kinesis consumer.
+//!
 //! todo
 
+pub mod admin;
+pub mod backoff;
+pub mod budget;
+pub mod clock;
 pub mod config;
+mod consumer;
+mod coordinator;
+pub mod delivery;
+pub mod handler;
 pub mod limits;
 #[cfg(feature = "local")]
 pub mod local;
+pub mod metrics;
+pub mod run;
+pub mod source;

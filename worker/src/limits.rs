@@ -39,8 +39,6 @@ pub const TABLE_NAME_LONGEST: usize = 255;
 pub const PARTITION_KEY_MOST_BYTES: usize = 2_048;
 /// Bytes of a DynamoDB item at most, names and values together.
 pub const ITEM_MOST_BYTES: usize = 400 * 1_024;
-/// Capacity units of either kind a table may have provisioned under the default account quota.
-pub const TABLE_MOST_CAPACITY_UNITS: u32 = 40_000;
 /// Tags of a table at most.
 pub const MOST_TAGS: usize = 50;
 /// Characters of a tag's key at most.

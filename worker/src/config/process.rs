@@ -10,6 +10,7 @@ use super::names::{AppName, WorkerId};
 use super::scalar::{self, text};
 use super::section::{Field, Section};
 use super::tree::Node;
+use crate::metrics::ShardLabels;
 
 /// Who this is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ impl App {
 pub struct Admin {
     /// `listen`; `None` for `"off"`, and then no metrics are collected either.
     pub listen: Option<SocketAddr>,
+    /// `shard_labels`: how finely metrics tell shards apart.
+    pub shard_labels: ShardLabels,
 }
 
 impl Admin {
@@ -56,9 +59,14 @@ impl Admin {
             };
             if text == "off" { Ok(None) } else { text.parse().map(Some).map_err(|_| not_a) }
         });
+        let shard_labels = section.key("shard_labels").or(ShardLabels::Shard, |node| {
+            let values = [ShardLabels::Shard, ShardLabels::Stream, ShardLabels::Off];
+            scalar::word(&["shard", "stream", "off"], &values, node)
+        });
         section.finish();
         Admin {
             listen: listen.value,
+            shard_labels: shard_labels.value,
         }
     }
 }

@@ -77,7 +77,7 @@ pub enum HashRangePolicy {
 /// The encoding of Kinesis answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// CBOR against AWS, JSON against a custom endpoint.
+    /// The worker chooses.
     Auto,
     /// JSON, which carries payloads as base64.
     Json,

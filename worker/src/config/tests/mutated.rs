@@ -71,4 +71,23 @@ proptest! {
             }
         }
     }
+
+    /// Every duration and size within bounds is read as the number it spells, in every unit that can spell it.
+    #[test]
+    fn quantities_mean_what_they_say(seconds in 1_u64..=3_600, kibibytes in 10_240_u64..1_048_576) {
+        let spellings = [format!("{seconds}s"), format!("{}ms", seconds * 1_000)];
+        for spelling in spellings {
+            let config = Config::parse(EXAMPLE, "x", std::iter::empty(), &[format!("lease.failover={spelling}")]);
+            prop_assert_eq!(config.unwrap().lease.failover, Duration::from_secs(seconds));
+        }
+        let bytes = kibibytes * 1_024;
+        for spelling in [format!("{kibibytes}KiB"), format!("{bytes}"), format!("{bytes}B")] {
+            let config = Config::parse(EXAMPLE, "x", std::iter::empty(), &[format!("delivery.buffer={spelling}")]);
+            let buffer = config.unwrap().delivery.buffer;
+            prop_assert_eq!(buffer.get(), bytes);
+            let again = [format!("delivery.buffer={buffer}")];
+            let shown = Config::parse(EXAMPLE, "x", std::iter::empty(), &again).unwrap().delivery.buffer;
+            prop_assert_eq!(shown, buffer);
+        }
+    }
 }
