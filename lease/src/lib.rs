@@ -10,6 +10,7 @@
 //!
 //! Nothing here spawns, sleeps or reads a clock: rules take `now`.
 
+pub mod dynamodb;
 pub mod id;
 pub mod leader;
 pub mod lease;
@@ -20,6 +21,7 @@ pub mod table;
 pub mod time;
 pub mod write;
 
+pub use dynamodb::{DynamoTable, Ensured, SetupWarning};
 pub use id::{LeaseKey, Session, ShardId, StreamId, WorkerId};
 pub use lease::{Lease, Pending};
 pub use memory::MemoryTable;
