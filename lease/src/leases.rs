@@ -149,6 +149,19 @@ pub enum Action {
     Fatal(Fatal),
 }
 
+/// The fleet, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fleet {
+    /// Living workers.
+    pub workers: usize,
+    /// Leases that nobody holds and that could be read.
+    pub unassigned: usize,
+    /// Leases whose holder is dead.
+    pub expired: usize,
+    /// Leases that wait for a parent.
+    pub blocked: usize,
+}
+
 /// How a consumer stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
@@ -299,6 +312,8 @@ pub enum Event {
     },
     /// Leave the fleet.
     Leave,
+    /// The time to leave runs out: whatever still drains is cut off, and goes with what is settled.
+    CutShort,
 }
 
 /// How many writes on rows that are not held are under way at most.
@@ -440,6 +455,7 @@ impl Leases {
             Event::Stopped { key, tenure } => self.stopped(&key, tenure, now),
             Event::Stuck { key, tenure } => self.stuck(&key, tenure, now),
             Event::Leave => self.leave(now),
+            Event::CutShort => self.cut_short(now),
         }
     }
 
@@ -507,6 +523,28 @@ impl Leases {
     /// The rows as last seen.
     pub fn rows(&self) -> impl Iterator<Item = &Lease> {
         self.sight.rows()
+    }
+
+    /// The fleet as last seen.
+    pub fn fleet(&self, now: Now) -> Fleet {
+        let failover = self.settings.timing.failover();
+        let mut fleet = Fleet {
+            workers: self.living_workers(now).len(),
+            ..Fleet::default()
+        };
+        for lease in self.sight.rows().filter(|lease| !lease.ended()) {
+            let unread = self.sight.unread(&lease.key, failover, now.mono).is_some();
+            if self.held.contains_key(&lease.key) || !unread {
+                continue;
+            }
+            match (self.startable(lease), lease.owner.is_some()) {
+                (false, _) => fleet.blocked += 1,
+                (true, false) => fleet.unassigned += 1,
+                (true, true) => fleet.expired += 1,
+            }
+        }
+        fleet.blocked += self.held.values().filter(|held| held.phase == crate::renew::Phase::Blocked).count();
+        fleet
     }
 
     /// What Kinesis lists for a stream, as last asked.

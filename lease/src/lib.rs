@@ -12,6 +12,7 @@
 
 pub mod assign;
 pub mod belongs;
+pub mod dynamodb;
 pub mod id;
 pub mod leader;
 pub mod lease;
@@ -25,6 +26,7 @@ pub mod time;
 pub mod timing;
 pub mod write;
 
+pub use dynamodb::{DynamoTable, Ensured, SetupWarning};
 pub use id::{LeaseKey, Session, ShardId, StreamId, WorkerId};
 pub use lease::{Lease, Pending};
 pub use memory::MemoryTable;

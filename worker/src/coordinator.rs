@@ -4,20 +4,20 @@
 //! consumers, and watches that they make progress. All calls to the table are polled here, each with a deadline of its
 //! own: one that hangs delays one row.
 
-mod calls;
-mod herd;
+pub(crate) mod calls;
+pub(crate) mod herd;
 
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use lease::{
-    LeaseKey, Table, TableError,
+    Table, TableError,
     leases::{Action, Caller, Event, Fatal, Leases, News, Now},
 };
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    clock::Clock, consumer::Report, handler::ProcessorFactory, health::Health, metrics,
+    admin::Health, clock::Clock, consumer::Report, handler::ProcessorFactory, metrics, run::Pulse,
     source::Source,
 };
 use calls::{Answer, Calls};
@@ -53,7 +53,10 @@ pub(crate) struct Coordinator<T, S, F: ProcessorFactory> {
     pub(crate) herd: Herd<S, F>,
     pub(crate) reports: mpsc::UnboundedReceiver<Report>,
     pub(crate) clock: Clock,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Health,
+    pub(crate) pulse: Arc<Pulse>,
+    /// When the table last answered a list well.
+    pub(crate) table_answered: lease::Time,
     pub(crate) deadline: Duration,
     pub(crate) callers: Callers,
 }
@@ -189,7 +192,11 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
             Answer::Nothing => {}
             Answer::Event(event) => {
                 if let Event::Listed(result) = &event {
-                    self.health.table_answered(result.is_ok(), now.mono);
+                    self.health.table_reachable(result.is_ok());
+                    if result.is_ok() {
+                        self.table_answered = now.mono;
+                        self.health.leases_loaded();
+                    }
                 }
                 self.leases.handle(event, now);
             }
@@ -235,7 +242,7 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
         for (key, tenure) in self.herd.stuck(now.mono) {
             self.leases.handle(Event::Stuck { key, tenure }, now);
         }
-        self.health.beat(now.mono);
+        self.pulse.beat(now.mono);
         let mut held = 0;
         for lease in self.leases.held() {
             held += 1;
@@ -243,8 +250,15 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
                 .renewed(&lease.lease.key, now.mono.since(lease.renewed()));
         }
         metrics::leases_held(held);
-        metrics::fleet_seen(self.leases.fleet(now));
-        metrics::table_unreachable(self.health.table_silent_for(now.mono));
+        let fleet = self.leases.fleet(now);
+        metrics::fleet_seen(metrics::FleetView {
+            workers: fleet.workers,
+            unassigned: fleet.unassigned,
+            expired: fleet.expired,
+            blocked_on_parent: fleet.blocked,
+        });
+        let silent = now.mono.since(self.table_answered);
+        metrics::table_unreachable(if silent > BEAT * 10 { silent } else { Duration::ZERO });
         self.herd.measure(now.mono);
     }
 
@@ -313,9 +327,4 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
             _ => {}
         }
     }
-}
-
-/// Names a row in a log line.
-pub(crate) fn shard_of(key: &LeaseKey) -> &str {
-    key.as_str().rsplit(':').next().unwrap_or_default()
 }

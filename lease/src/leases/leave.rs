@@ -71,6 +71,28 @@ impl Leases {
         self.halt(key, Halt::Drain);
     }
 
+    /// Nothing waits any longer: neither for heirs nor for consumers.
+    pub(super) fn cut_short(&mut self, now: Now) {
+        let keys: Vec<LeaseKey> = self.held.keys().cloned().collect();
+        for key in keys {
+            let Some(held) = self.held.get_mut(&key) else { continue };
+            match &mut held.phase {
+                Phase::HandOver { stage, .. } | Phase::Leaving { stage, .. } => {
+                    if *stage == Stage::Waiting {
+                        *stage = Stage::Draining;
+                    }
+                }
+                Phase::Running | Phase::Blocked => {
+                    held.phase = Phase::Leaving { since: now.mono, stage: Stage::Draining };
+                }
+                Phase::Ended { .. } => continue,
+            }
+            if self.held[&key].started {
+                self.halt(&key, Halt::Cancel);
+            }
+        }
+    }
+
     /// Whether everything is handed over by now.
     pub(super) fn advance_leaving(&mut self, _: Now) {
         if !self.leaving || self.gone {

@@ -1,7 +1,13 @@
 //! Calls to the outside on behalf of the state machine. Each has a deadline; what did not answer by then has no clear
 //! answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use lease::{
@@ -31,6 +37,8 @@ pub(crate) struct Calls<T, S> {
     pub(crate) me: WorkerId,
     pub(crate) timing: Timing,
     pub(crate) clock: crate::clock::Clock,
+    /// `lut` of the own row, as last written.
+    pub(crate) last_row: Arc<AtomicI64>,
 }
 
 impl<T: Table, S: Source> Calls<T, S> {
@@ -73,9 +81,11 @@ impl<T: Table, S: Source> Calls<T, S> {
                 })
             }
             Action::PutWorker { every, leaving } => {
+                let updated = wall.div_euclid(1_000);
+                self.last_row.store(updated, Ordering::Relaxed);
                 let row = WorkerRow {
                     id: self.me.clone(),
-                    updated: wall.div_euclid(1_000),
+                    updated,
                     every: Some(every),
                     leaving,
                 };
@@ -84,11 +94,14 @@ impl<T: Table, S: Source> Calls<T, S> {
                     Answer::Event(Event::WorkerPut(result.is_ok()))
                 })
             }
-            Action::RemoveWorker { id, updated } => Box::pin(async move {
+            Action::RemoveWorker { id, updated } => {
+                let updated = updated.unwrap_or_else(|| self.last_row.load(Ordering::Relaxed));
+                Box::pin(async move {
                 // A row that stays is removed by a later leader.
                 let _ = within(patience, "DeleteItem", table.remove_worker(&id, updated)).await;
                 Answer::Nothing
-            }),
+                })
+            }
             _ => return None,
         })
     }

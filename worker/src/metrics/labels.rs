@@ -66,11 +66,15 @@ label! {
         Take = "take",
         /// Keeping a lease, with or without a moved checkpoint.
         Renew = "renew",
-        /// A checkpoint asked for by the handler.
-        Checkpoint = "checkpoint",
+        /// Starting work on a lease that was given to this worker.
+        Acquire = "acquire",
+        /// An heir saying that it is awake.
+        HeirReady = "heir_ready",
+        /// Ending a hand-over: the last position and the row, to the heir.
+        Complete = "complete",
         /// Giving a lease up.
         Release = "release",
-        /// Giving a lease to a named worker.
+        /// Starting a hand-over to a named worker.
         HandOff = "hand_off",
         /// The leader's assignment of a lease.
         Assign = "assign",

@@ -1,0 +1,1 @@
+//! Wire: a Kinesis stream by the AWS SDK.
