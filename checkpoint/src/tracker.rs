@@ -27,8 +27,6 @@ pub struct Tracker {
     start: Option<Position>,
     /// The last position that left the front of `pending`, or was named by `settle_through`.
     watermark: Option<Position>,
-    /// The position admitted last.
-    largest: Option<Position>,
 }
 
 #[derive(Debug, Clone)]
@@ -106,7 +104,6 @@ impl Tracker {
             return Err(OutOfOrder { position, largest });
         }
         let ticket = Ticket(self.first + self.pending.len() as u64);
-        self.largest = Some(position.clone());
         self.unsettled += 1;
         self.pending.push_back(Entry {
             position,
@@ -211,7 +208,11 @@ impl Tracker {
 
     /// The last admitted position; before the first one, where the shard was resumed.
     pub fn largest(&self) -> Option<&Position> {
-        self.largest.as_ref().or(self.start.as_ref())
+        // Without anything pending, the watermark is where the last record was.
+        self.pending
+            .back()
+            .map(|entry| &entry.position)
+            .or(self.done())
     }
 
     /// How many admitted records are not settled.
@@ -476,6 +477,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(tracker.watermark().cloned(), model.watermark());
+                prop_assert_eq!(tracker.largest(), model.records.last().map(|(position, _)| position));
                 prop_assert!(tracker.watermark() >= before.as_ref(), "it never goes back");
                 prop_assert_eq!(tracker.unsettled(), model.records.iter().filter(|(_, settled)| !settled).count());
             }
