@@ -163,7 +163,7 @@ impl Aggregator {
     ///
     /// # Errors
     /// When the payload would grow above the limit; the record comes back in the error.
-    pub fn add(&mut self, record: PutRecord) -> Result<(), Box<AddError>> {
+    pub fn add(&mut self, record: PutRecord) -> Result<(), AddError> {
         let hash_key = record.hash_key();
         let explicit_hash_key = record.explicit_hash_key.map(|key| key.to_string());
         let (key_index, key_bytes) = self.partition_keys.place(&record.partition_key);
@@ -182,7 +182,7 @@ impl Aggregator {
             framed(body)
         };
         if size > self.limit {
-            return Err(Box::new(self.refusal(record)));
+            return Err(self.refusal(record));
         }
         self.first.get_or_insert_with(|| First {
             partition_key: record.partition_key.clone(),

@@ -205,7 +205,7 @@ const VECTORS: &[Vector] = &[
     },
 ];
 
-fn unhex(text: &str) -> Bytes {
+pub(super) fn unhex(text: &str) -> Bytes {
     let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
     (0..text.len()).step_by(2).map(byte).collect()
 }

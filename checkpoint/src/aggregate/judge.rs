@@ -147,6 +147,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_shard_with_less_than_every_key_has_keys_hashed() {
+        use HashRangePolicy::{DropRecord, Off, StrictKcl};
+        let half = HashRange {
+            start: HashKey::MIN,
+            end: HashKey(u128::MAX / 2),
+        };
+        for policy in [DropRecord, StrictKcl] {
+            assert!(matches!(
+                Judge::new(HashRange::FULL, policy),
+                Judge::FullRange
+            ));
+            assert!(matches!(Judge::new(half, policy), Judge::Range(range) if range == half));
+        }
+        for range in [HashRange::FULL, half] {
+            assert!(matches!(Judge::new(range, Off), Judge::Everything));
+        }
+    }
+
+    #[test]
     fn reads_integers_as_java_does() {
         let max = u128::MAX.to_string();
         for (text, expected) in [

@@ -150,7 +150,9 @@ fn check_tag(mut reader: Reader<'_>) -> Result<(), Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::golden::unhex;
     use super::*;
+    use bytes::Bytes;
     use proptest::prelude::*;
 
     fn parse(body: &[u8]) -> Result<Contents, Malformed> {
@@ -172,6 +174,55 @@ mod tests {
             )
         };
         Ok(contents.items.iter().map(plain).collect())
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What was read from `body`, spelt as in `protobuf_java.txt`.
+    fn spell(body: Bytes) -> String {
+        let Ok(Contents { mut tables, items }) = parse(&body) else {
+            return "ERR".to_owned();
+        };
+        let mut text = String::new();
+        for (letter, table) in [
+            ("p", &mut tables.partition_keys),
+            ("e", &mut tables.explicit_hash_keys),
+        ] {
+            for index in 0..table.len() {
+                text += letter;
+                text += &hex(table.text(index, &body).as_bytes());
+            }
+        }
+        for item in items {
+            let explicit = item
+                .explicit_hash_key
+                .map_or("-".to_owned(), |index| index.0.to_string());
+            text += &format!(
+                "r{},{explicit},{}",
+                item.partition_key.0,
+                hex(&body[item.data.range()])
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn reads_what_protobuf_java_reads() {
+        let lines = include_str!("protobuf_java.txt")
+            .lines()
+            .filter(|line| !line.starts_with('#'));
+        let mut refused = 0;
+        for line in lines.clone() {
+            let (body, expected) = line.split_once(' ').unwrap_or((line, ""));
+            assert_eq!(spell(unhex(body)), expected, "{body}");
+            refused += usize::from(expected == "ERR");
+        }
+        assert!(
+            refused > 100 && lines.count() - refused > 200,
+            "the file is whole"
+        );
     }
 
     #[test]
