@@ -79,20 +79,20 @@ impl Config {
         sets: &[String],
     ) -> Result<Config, ConfigErrors> {
         let file = path.display().to_string();
-        let unreadable = |reason: String| {
-            let origin = Origin::File(Arc::from(file.as_str()));
-            ConfigErrors::new(vec![ConfigError {
-                origin,
-                key: String::new(),
-                problem: Problem::Unreadable(reason),
-            }])
-        };
-        let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-            unreadable(format!("line {line} is not UTF-8"))
-        })?;
+        let text = std::fs::read(path)
+            .map_err(|error| error.to_string())
+            .and_then(decode)
+            .map_err(|reason| {
+                let (origin, problem) = (
+                    Origin::File(Arc::from(file.as_str())),
+                    Problem::Unreadable(reason),
+                );
+                ConfigErrors::new(vec![ConfigError {
+                    origin,
+                    key: String::new(),
+                    problem,
+                }])
+            })?;
         Config::parse(&text, &file, env, sets)
     }
 
@@ -131,6 +131,15 @@ impl Config {
             keys,
         ))
     }
+}
+
+/// TOML is UTF-8; names the first line that is not.
+fn decode(bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        format!("line {line} is not UTF-8")
+    })
 }
 
 /// Reads every section whatever the others hold, so that all errors come out at once.

@@ -270,6 +270,27 @@ fn values_of_every_kind_are_read() {
 }
 
 #[test]
+fn a_file_is_loaded() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/worker.toml");
+    let env = [("SHARDKEEPER__APP__NAME".to_owned(), "other".to_owned())];
+    let config = Config::load(&path, env.into_iter(), &["lease.failover=3s".to_owned()]).unwrap();
+    assert_eq!(config.app.name.as_str(), "other");
+    assert_eq!(config.lease.failover, Duration::from_secs(3));
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_refused_by_line() {
+    assert_eq!(
+        decode(b"[app]\nname = \"\xff\"".to_vec()),
+        Err("line 2 is not UTF-8".to_owned())
+    );
+    assert_eq!(
+        decode("name = \"\u{fc}\"".into()),
+        Ok("name = \"\u{fc}\"".to_owned())
+    );
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::load(Path::new("no/such/worker.toml"), std::iter::empty(), &[])
         .unwrap_err()

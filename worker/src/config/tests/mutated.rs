@@ -53,7 +53,7 @@ fn change(text: &str, changes: &[Change]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     /// Whatever is done to a file, it is read or refused with a reason of one line.
     #[test]
@@ -71,6 +71,10 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
 
     /// Every duration and size within bounds is read as the number it spells, in every unit that can spell it.
     #[test]
