@@ -122,7 +122,8 @@ fn of_code(code: &str, status: u16, said: String) -> TableError {
             TableError::Unknown(said)
         }
         _ if status == 429 => TableError::Throttled(said),
-        _ if status >= 500 => TableError::Unknown(said),
+        // A success whose body cannot be read is a write that happened.
+        _ if status < 400 || status == 408 || status >= 500 => TableError::Unknown(said),
         _ => TableError::Refused(said),
     }
 }

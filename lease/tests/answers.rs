@@ -1,0 +1,285 @@
+//! What DynamoDB may answer, and what a caller is told.
+
+#[path = "support/canned.rs"]
+mod canned;
+mod support;
+
+use std::collections::BTreeSet;
+
+use aws_credential_types::provider::{error::CredentialsError, future};
+use aws_sdk_dynamodb::{
+    Client, Config,
+    config::{BehaviorVersion, ProvideCredentials, Region},
+};
+use canned::{Answer, Canned};
+use lease::{Consistency, DynamoTable, LockWrite, Renew, Table, TableError, WorkerRow, Write};
+use serde_json::json;
+
+fn renew() -> Write {
+    Write::Renew(Renew {
+        key: "shard".into(),
+        me: "a".into(),
+        counter: 3,
+        handing_over: false,
+        checkpoint: None,
+        children: BTreeSet::new(),
+        throughput_kbps: None,
+    })
+}
+
+/// The name of a variant.
+fn kind(error: &TableError) -> &'static str {
+    match error {
+        TableError::Changed(_) => "changed",
+        TableError::Throttled(_) => "throttled",
+        TableError::Unknown(_) => "unknown",
+        TableError::Missing(_) => "missing",
+        TableError::Refused(_) => "refused",
+        TableError::Unreadable(_) => "unreadable",
+    }
+}
+
+#[tokio::test]
+async fn every_answer_says_what_to_do() {
+    for (answer, expected, says) in [
+        (
+            Answer::error(400, "ConditionalCheckFailedException"),
+            "changed",
+            "",
+        ),
+        (
+            Answer::error(400, "ProvisionedThroughputExceededException"),
+            "throttled",
+            "so it is",
+        ),
+        (
+            Answer::error(400, "RequestLimitExceeded"),
+            "throttled",
+            "RequestLimitExceeded",
+        ),
+        (
+            Answer::error(400, "ThrottlingException"),
+            "throttled",
+            "ThrottlingException",
+        ),
+        (Answer::Http(429, String::new()), "throttled", "HTTP 429"),
+        (
+            Answer::error(400, "ResourceNotFoundException"),
+            "missing",
+            "so it is",
+        ),
+        (
+            Answer::error(400, "TransactionConflictException"),
+            "unknown",
+            "TransactionConflictException",
+        ),
+        (
+            Answer::error(500, "InternalServerError"),
+            "unknown",
+            "InternalServerError",
+        ),
+        (
+            Answer::Http(503, "<html>".to_owned()),
+            "unknown",
+            "HTTP 503",
+        ),
+        (
+            Answer::Http(200, "{\"Attributes\": [".to_owned()),
+            "unknown",
+            "UpdateItem",
+        ),
+        (Answer::Broken, "unknown", "connection reset"),
+        (Answer::TimedOut, "unknown", "too slow"),
+        (
+            Answer::error(400, "ValidationException"),
+            "refused",
+            "ValidationException: so it is (HTTP 400)",
+        ),
+        (
+            Answer::error(400, "AccessDeniedException"),
+            "refused",
+            "AccessDeniedException",
+        ),
+        (
+            Answer::error(400, "UnrecognizedClientException"),
+            "refused",
+            "UnrecognizedClientException",
+        ),
+        (
+            Answer::error(400, "ExpiredTokenException"),
+            "refused",
+            "ExpiredTokenException",
+        ),
+    ] {
+        let (canned, client) = Canned::client([answer.clone()]);
+        let table = DynamoTable::new(&client, "t");
+        let error = table.write(&renew()).await.expect_err("an error");
+        assert_eq!(kind(&error), expected, "{answer:?}: {error}");
+        assert!(error.to_string().contains(says), "{answer:?}: {error}");
+        assert_eq!(
+            canned.operations(),
+            ["UpdateItem"],
+            "{answer:?}: one attempt"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_call_is_one_attempt() {
+    let key = "shard".into();
+    for number in 0..5 {
+        let (canned, client) = Canned::client([Answer::error(500, "InternalServerError")]);
+        let table = DynamoTable::new(&client, "t");
+        let row = WorkerRow {
+            id: "a".into(),
+            updated: 1,
+            every: None,
+            leaving: false,
+        };
+        let release = LockWrite::Release {
+            me: "a".into(),
+            version: "v".to_owned(),
+        };
+        let (operation, error) = match number {
+            0 => ("Scan", table.list(Consistency::Eventual).await.map(|_| ())),
+            1 => ("GetItem", table.get(&key).await.map(|_| ())),
+            2 => ("DeleteItem", table.lock(&release).await.map(|_| ())),
+            3 => ("UpdateItem", table.put_worker(&row).await),
+            _ => ("DeleteItem", table.remove_worker(&row.id, 1).await),
+        };
+        let error = error.expect_err("an error");
+        assert_eq!(kind(&error), "unknown", "{error}");
+        assert!(error.to_string().contains(operation), "{error}");
+        assert_eq!(canned.operations(), [operation]);
+    }
+}
+
+/// The row of a refusal is read like any other: a row that became something else is no lease that changed.
+#[tokio::test]
+async fn a_refusal_tells_the_row() {
+    let refused = |item| {
+        let body =
+            json!({"__type": "x#ConditionalCheckFailedException", "message": "no", "Item": item});
+        Answer::Http(400, body.to_string())
+    };
+    let lease =
+        json!({"leaseKey": {"S": "shard"}, "leaseCounter": {"N": "9"}, "checkpoint": {"S": "5"}});
+    let nonsense =
+        json!({"leaseKey": {"S": "shard"}, "leaseCounter": {"S": "9"}, "checkpoint": {"S": "5"}});
+    let (_, client) = Canned::client([refused(lease), refused(nonsense)]);
+    let table = DynamoTable::new(&client, "t");
+    let Err(TableError::Changed(Some(row))) = table.write(&renew()).await else {
+        panic!("the row was told");
+    };
+    assert_eq!((row.key.as_str(), row.counter), ("shard", 9));
+    let error = table.write(&renew()).await.expect_err("an error");
+    assert_eq!(
+        error.to_string(),
+        "unreadable row: shard: `leaseCounter` is of type S, not N"
+    );
+}
+
+#[tokio::test]
+async fn without_credentials_the_reason_is_named() {
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(Nothing)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    let table = DynamoTable::new(&Client::from_conf(config), "t");
+    let error = table.write(&renew()).await.expect_err("an error");
+    assert_eq!(kind(&error), "refused", "{error}");
+    assert!(error.to_string().contains("credential"), "{error}");
+}
+
+/// A provider that has nothing to give.
+#[derive(Debug)]
+struct Nothing;
+
+impl ProvideCredentials for Nothing {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let error = CredentialsError::not_loaded("none were configured");
+        future::ProvideCredentials::ready(Err(error))
+    }
+}
+
+/// Small tables are read by one request; after a large one the next list asks for its segments at the same time.
+#[tokio::test]
+async fn segments_follow_the_size_of_the_table() {
+    let row =
+        |number| json!({"leaseKey": {"S": format!("s{number}")}, "entityType": {"S": "STREAM"}});
+    let rows: Vec<_> = (0..4_100).map(row).collect();
+    let large = Answer::ok(json!({"Items": rows}));
+    let empty = Answer::ok(json!({"Items": []}));
+    let answers = [large, empty.clone(), empty.clone(), empty.clone(), empty];
+    let (canned, client) = Canned::client(answers);
+    let table = DynamoTable::new(&client, "t");
+    for consistency in [
+        Consistency::Eventual,
+        Consistency::Strong,
+        Consistency::Strong,
+    ] {
+        table.list(consistency).await.expect("a list");
+    }
+    let scans = canned.requests().into_iter().map(|(_, body)| {
+        (
+            body["ConsistentRead"] == true,
+            body["Segment"].as_i64(),
+            body["TotalSegments"].as_i64(),
+        )
+    });
+    let segment = |consistent, segment, of| (consistent, Some(segment), Some(of));
+    assert_eq!(
+        scans.collect::<Vec<_>>(),
+        [
+            segment(false, 0, 1),
+            segment(true, 0, 3),
+            segment(true, 1, 3),
+            segment(true, 2, 3),
+            segment(true, 0, 1),
+        ]
+    );
+}
+
+/// The rest of a list that failed on a later page is no list.
+#[tokio::test]
+async fn a_list_is_whole_or_an_error() {
+    let page = json!({"Items": [], "LastEvaluatedKey": {"leaseKey": {"S": "s"}}});
+    let (canned, client) = Canned::client([
+        Answer::ok(page),
+        Answer::error(400, "ProvisionedThroughputExceededException"),
+    ]);
+    let error = DynamoTable::new(&client, "t")
+        .list(Consistency::Strong)
+        .await;
+    assert_eq!(kind(&error.expect_err("an error")), "throttled");
+    let (_, second) = &canned.requests()[1];
+    assert_eq!(second["ExclusiveStartKey"], json!({"leaseKey": {"S": "s"}}));
+    assert_eq!(second["ConsistentRead"], true);
+}
+
+/// What a write asks for, beside its expressions, which other tests run.
+#[tokio::test]
+async fn writes_ask_for_the_row() {
+    let row =
+        json!({"leaseKey": {"S": "shard"}, "leaseCounter": {"N": "4"}, "checkpoint": {"S": "5"}});
+    let (canned, client) = Canned::client([Answer::ok(json!({"Attributes": row}))]);
+    let row = DynamoTable::new(&client, "t").write(&renew()).await;
+    assert_eq!(row.expect("a write").expect("a row").counter, 4);
+    let (_, request) = canned.requests().remove(0);
+    assert_eq!(request["ReturnValues"], "ALL_NEW");
+    assert_eq!(request["ReturnValuesOnConditionCheckFailure"], "ALL_OLD");
+    assert_eq!(
+        request["UpdateExpression"],
+        "SET #leaseCounter = :new_leaseCounter"
+    );
+    assert_eq!(
+        request["ConditionExpression"],
+        "#leaseCounter = :seen_leaseCounter AND #leaseOwner = :seen_leaseOwner \
+         AND attribute_not_exists(#checkpointOwner)"
+    );
+}
