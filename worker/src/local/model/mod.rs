@@ -24,6 +24,8 @@ mod settings;
 mod shard;
 mod stream;
 mod subscribe;
+#[cfg(test)]
+mod testing;
 mod token;
 mod write;
 
