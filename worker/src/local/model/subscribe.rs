@@ -210,7 +210,11 @@ impl Kinesis {
             .silent_since
             .map(|since| since + options.heartbeat_ms)
         {
-            Some(heartbeat_at) if now < heartbeat_at => Ok(Step::Wait(heartbeat_at.min(ends_at))),
+            Some(heartbeat_at) if now < heartbeat_at => {
+                // A change under way may close the shard, and nobody rings when it is due.
+                let changes_at = stream.changes_at().unwrap_or(ends_at);
+                Ok(Step::Wait(heartbeat_at.min(ends_at).min(changes_at)))
+            }
             _ => {
                 let place = shard.tip(now);
                 Ok(subscription.event(records, place, millis_behind_latest, now))
