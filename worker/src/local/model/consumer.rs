@@ -193,3 +193,118 @@ impl Kinesis {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{T0, with_stream};
+    use super::super::{Code, ModelOptions};
+    use super::*;
+
+    #[test]
+    fn a_consumer_lives_from_creating_to_gone() {
+        let mut kinesis = with_stream(
+            1,
+            ModelOptions {
+                consumer_ms: 100,
+                ..ModelOptions::default()
+            },
+        );
+        let registered = kinesis.register_consumer("s", "c", T0).expect("registered");
+        assert_eq!(registered.status, ConsumerStatus::Creating);
+        assert_eq!(
+            registered.arn,
+            format!("{}/consumer/c:{}", registered.stream_arn, T0 / 1000)
+        );
+        let status = |k: &mut Kinesis, at| {
+            k.describe_consumer_by_arn(&registered.arn, at)
+                .map(|c| c.status)
+                .map_err(|e| e.code)
+        };
+        assert_eq!(
+            (
+                status(&mut kinesis, T0 + 99),
+                status(&mut kinesis, T0 + 100)
+            ),
+            (Ok(ConsumerStatus::Creating), Ok(ConsumerStatus::Active))
+        );
+        assert_eq!(
+            kinesis
+                .register_consumer("s", "c", T0 + 100)
+                .map_err(|e| e.code),
+            Err(Code::ResourceInUse)
+        );
+        assert_eq!(
+            kinesis
+                .delete_stream("s", false, T0 + 100)
+                .map_err(|e| e.code),
+            Err(Code::ResourceInUse),
+            "it has a consumer"
+        );
+        kinesis
+            .deregister_consumer("s", "c", T0 + 200)
+            .expect("deregistered");
+        assert_eq!(
+            (
+                status(&mut kinesis, T0 + 299),
+                status(&mut kinesis, T0 + 300)
+            ),
+            (Ok(ConsumerStatus::Deleting), Err(Code::ResourceNotFound))
+        );
+        let again = kinesis
+            .register_consumer("s", "c", T0 + 5_000)
+            .expect("registered");
+        assert_ne!(again.arn, registered.arn);
+        assert_eq!(
+            status(&mut kinesis, T0 + 5_000),
+            Err(Code::ResourceNotFound),
+            "the old ARN is of the old consumer"
+        );
+        kinesis
+            .delete_stream("s", true, T0 + 5_000)
+            .expect("deleted with its consumers");
+    }
+
+    #[test]
+    fn consumers_are_limited_and_listed_in_pages() {
+        let mut kinesis = with_stream(
+            1,
+            ModelOptions {
+                consumer_ms: 1,
+                ..ModelOptions::default()
+            },
+        );
+        let code = |k: &mut Kinesis, name: &str, at| {
+            k.register_consumer("s", name, at)
+                .map(drop)
+                .map_err(|e| e.code)
+        };
+        for i in 0..5 {
+            assert_eq!(code(&mut kinesis, &format!("c{i:02}"), T0), Ok(()));
+        }
+        assert_eq!(
+            code(&mut kinesis, "c05", T0),
+            Err(Code::LimitExceeded),
+            "five are CREATING"
+        );
+        for i in 5..20 {
+            assert_eq!(code(&mut kinesis, &format!("c{i:02}"), T0 + i), Ok(()));
+        }
+        assert_eq!(
+            code(&mut kinesis, "c20", T0 + 99),
+            Err(Code::LimitExceeded),
+            "twenty in all"
+        );
+        assert_eq!(code(&mut kinesis, "no good", T0), Err(Code::Validation));
+        let page = kinesis
+            .list_consumers("s", Some("c16"), 2, T0 + 99)
+            .expect("listed");
+        let names: Vec<_> = page.consumers.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!((names, page.more), (vec!["c17", "c18"], true));
+        assert!(
+            !kinesis
+                .list_consumers("s", Some("c17"), 2, T0 + 99)
+                .expect("listed")
+                .more
+        );
+    }
+}

@@ -211,3 +211,169 @@ impl Token {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{T0, with_stream};
+    use super::super::{ModelOptions, shard::shard_id};
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+    const DAY: i64 = 24 * HOUR;
+
+    /// 0 and 1 from `T0`; 0 split into 2 and 3 at `T0 + 1 h`; 3 and 1 merged into 4 at `T0 + 2 h`.
+    fn family() -> Kinesis {
+        let mut kinesis = with_stream(2, ModelOptions::default());
+        kinesis
+            .split_shard("s", &shard_id(0), 1 << 126, T0 + HOUR)
+            .expect("split");
+        kinesis
+            .merge_shards("s", &shard_id(3), &shard_id(1), T0 + 2 * HOUR)
+            .expect("merged");
+        kinesis
+    }
+
+    fn ids(shards: &[ShardInfo]) -> Vec<usize> {
+        shards
+            .iter()
+            .map(|s| {
+                s.shard_id
+                    .trim_start_matches("shardId-")
+                    .parse()
+                    .expect("digits")
+            })
+            .collect()
+    }
+
+    #[test]
+    fn filters_tell_the_shards_of_their_time() {
+        use ShardFilter::{
+            AfterShardId, AtLatest, AtTimestamp, AtTrimHorizon, FromTimestamp, FromTrimHorizon,
+        };
+        let now = T0 + 3 * HOUR;
+        let late = T0 + HOUR + DAY + 1; // the split has left the retention period, the merge has not
+        let cases: [(ShardFilter, i64, &[usize]); 16] = [
+            (FromTrimHorizon, now, &[0, 1, 2, 3, 4]),
+            (FromTrimHorizon, late, &[1, 2, 3, 4]),
+            (AtTrimHorizon, now, &[0, 1]),
+            (AtTrimHorizon, late, &[1, 2, 3]),
+            (AtTrimHorizon, T0 + 2 * HOUR + DAY + 1, &[2, 4]),
+            (AtLatest, now, &[2, 4]),
+            (AtTimestamp(0), now, &[0, 1]),
+            (AtTimestamp(T0 + HOUR - 1), now, &[0, 1]),
+            (AtTimestamp(T0 + HOUR), now, &[0, 1, 2, 3]),
+            (AtTimestamp(T0 + HOUR + 1), now, &[1, 2, 3]),
+            (AtTimestamp(now), now, &[2, 4]),
+            (FromTimestamp(0), now, &[0, 1, 2, 3, 4]),
+            (FromTimestamp(T0 + HOUR + 1), now, &[1, 2, 3, 4]),
+            (FromTimestamp(T0 + 2 * HOUR + 1), now, &[2, 4]),
+            (AfterShardId(shard_id(1)), now, &[2, 3, 4]),
+            (AfterShardId("shardId-".into()), now, &[0, 1, 2, 3, 4]),
+        ];
+        for (filter, at, expect) in cases {
+            let page = family()
+                .list_shards("s", &filter, None, 100, at)
+                .expect("listed");
+            assert_eq!(ids(&page.shards), expect, "{filter:?}");
+            assert_eq!(page.next_token, None);
+        }
+    }
+
+    #[test]
+    fn the_trim_horizon_is_covered_once_even_by_a_reshard_at_creation() {
+        let mut kinesis = with_stream(1, ModelOptions::default());
+        kinesis
+            .split_shard("s", &shard_id(0), 5, T0)
+            .expect("split in the millisecond of the creation");
+        let page = kinesis
+            .list_shards("s", &ShardFilter::AtTrimHorizon, None, 100, T0)
+            .expect("listed");
+        assert_eq!(ids(&page.shards), [0]);
+    }
+
+    #[test]
+    fn pages_keep_their_filter_and_end() {
+        let mut kinesis = family();
+        let now = T0 + 3 * HOUR;
+        let first = kinesis
+            .list_shards("s", &ShardFilter::AtTimestamp(T0 + HOUR), None, 3, now)
+            .expect("listed");
+        let token = first.next_token.expect("one more");
+        let second = kinesis
+            .list_shards_next(&token, 3, now + 1000)
+            .expect("listed");
+        assert_eq!(
+            (ids(&first.shards), ids(&second.shards), second.next_token),
+            (vec![0, 1, 2], vec![3], None)
+        );
+        let exact = kinesis
+            .list_shards("s", &ShardFilter::AtLatest, None, 2, now)
+            .expect("listed");
+        assert_eq!(
+            (exact.shards.len(), exact.next_token),
+            (2, None),
+            "a full last page has no token"
+        );
+        let from = kinesis
+            .list_shards(
+                "s",
+                &ShardFilter::FromTrimHorizon,
+                Some(&shard_id(2)),
+                9,
+                now,
+            )
+            .expect("listed");
+        assert_eq!(ids(&from.shards), [3, 4]);
+    }
+
+    #[test]
+    fn tokens_expire_and_belong_to_one_stream() {
+        let mut kinesis = family();
+        let now = T0 + 3 * HOUR;
+        let token = kinesis
+            .list_shards("s", &ShardFilter::FromTrimHorizon, None, 1, now)
+            .expect("listed")
+            .next_token
+            .expect("more");
+        let code = |k: &mut Kinesis, token: &str, at| {
+            k.list_shards_next(token, 1, at)
+                .map(|p| ids(&p.shards))
+                .map_err(|e| e.code)
+        };
+        assert_eq!(code(&mut kinesis, &token, now + 300_000), Ok(vec![1]));
+        assert_eq!(
+            code(&mut kinesis, &token, now + 300_001),
+            Err(Code::ExpiredNextToken)
+        );
+        assert_eq!(
+            code(&mut kinesis, "garbage", now),
+            Err(Code::InvalidArgument)
+        );
+        kinesis.delete_stream("s", false, now).expect("deleted");
+        assert_eq!(code(&mut kinesis, &token, now), Err(Code::ResourceNotFound));
+        kinesis
+            .create_stream(super::super::CreateStream::provisioned("s", 2), now)
+            .expect("created");
+        assert_eq!(code(&mut kinesis, &token, now), Err(Code::ResourceNotFound));
+    }
+
+    #[test]
+    fn a_stream_being_created_cannot_be_listed() {
+        let mut kinesis = with_stream(
+            1,
+            ModelOptions {
+                create_ms: 5,
+                ..ModelOptions::default()
+            },
+        );
+        let code = |k: &mut Kinesis, at| {
+            k.list_shards("s", &ShardFilter::AtLatest, None, 1, at)
+                .map(|p| p.shards.len())
+                .map_err(|e| e.code)
+        };
+        assert_eq!(
+            (code(&mut kinesis, T0 + 4), code(&mut kinesis, T0 + 5)),
+            (Err(Code::ResourceInUse), Ok(1))
+        );
+    }
+}

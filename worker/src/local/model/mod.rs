@@ -24,6 +24,8 @@ mod settings;
 mod shard;
 mod stream;
 mod subscribe;
+#[cfg(test)]
+mod testing;
 mod token;
 mod write;
 
@@ -33,6 +35,7 @@ use std::sync::Arc;
 pub use admin::{CreateStream, StreamPage, StreamShards};
 pub use consumer::{Consumer, ConsumerPage, ConsumerStatus};
 pub use error::{Code, Error, Result};
+pub(crate) use list::MAX_RESULTS;
 pub use list::{ShardFilter, ShardPage};
 pub use options::ModelOptions;
 pub use read::{GetRecords, ShardIterator, StartingPosition};
@@ -43,6 +46,8 @@ pub use settings::Metric;
 pub use shard::{ChildShard, MAX_HASH_KEY, ShardInfo};
 pub use stream::{StreamMode, StreamStatus, StreamSummary};
 pub use subscribe::{Step, SubscribeEvent, Subscription};
+pub(crate) use token::{Opened, Seal};
+pub(crate) use write::explicit_hash_key;
 pub use write::{Placed, PutEntry};
 
 use stream::Stream;

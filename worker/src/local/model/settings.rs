@@ -246,3 +246,123 @@ fn retention_in_bounds(hours: i64) -> Result<()> {
         "{bound}. Requested retention period ({hours} hours) is not allowed."
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{T0, put, with_stream};
+    use super::super::{Code, ModelOptions, PutEntry, StreamStatus};
+    use super::*;
+
+    #[test]
+    fn retention_moves_within_its_bounds_and_in_its_direction() {
+        type Call = fn(&mut Kinesis, &str, i64, i64) -> Result<()>;
+        let (up, down): (Call, Call) = (Kinesis::increase_retention, Kinesis::decrease_retention);
+        let bad = Err(Code::InvalidArgument);
+        for (call, hours, expect) in [
+            (up, 48, Ok(())),
+            (up, 24, bad),
+            (up, 8761, bad),
+            (up, 8760, Ok(())),
+            (down, 8761, bad),
+            (down, 23, bad),
+            (down, 24, Ok(())),
+        ] {
+            let mut kinesis = with_stream(1, ModelOptions::default());
+            kinesis.increase_retention("s", 30, T0).expect("increased");
+            assert_eq!(
+                call(&mut kinesis, "s", hours, T0).map_err(|e| e.code),
+                expect,
+                "{hours}"
+            );
+            let now = kinesis
+                .describe_stream_summary("s", T0)
+                .expect("described")
+                .retention_hours;
+            assert_eq!(now, if expect.is_ok() { hours } else { 30 });
+        }
+    }
+
+    #[test]
+    fn tags_come_in_pages_and_go() {
+        let mut kinesis = with_stream(1, ModelOptions::default());
+        let tags = |keys: &[&str]| {
+            keys.iter()
+                .map(|k| ((*k).to_owned(), "v".to_owned()))
+                .collect()
+        };
+        kinesis
+            .add_tags("s", tags(&["b", "a", "c"]), T0)
+            .expect("tagged");
+        kinesis
+            .remove_tags("s", &["b".to_owned(), "none".to_owned()], T0)
+            .expect("untagged");
+        let (page, more) = kinesis.list_tags("s", None, 1, T0).expect("listed");
+        assert_eq!((page, more), (vec![("a".to_owned(), "v".to_owned())], true));
+        let (page, more) = kinesis.list_tags("s", Some("a"), 1, T0).expect("listed");
+        assert_eq!(
+            (page, more),
+            (vec![("c".to_owned(), "v".to_owned())], false)
+        );
+        let many = (0..49).map(|i| (i.to_string(), String::new())).collect();
+        assert_eq!(
+            kinesis.add_tags("s", many, T0).map_err(|e| e.code),
+            Err(Code::InvalidArgument),
+            "51 in all"
+        );
+    }
+
+    #[test]
+    fn mode_and_encryption_take_effect_after_updating() {
+        let mut kinesis = with_stream(
+            1,
+            ModelOptions {
+                update_ms: 100,
+                ..ModelOptions::default()
+            },
+        );
+        kinesis
+            .update_mode("s", StreamMode::OnDemand, T0)
+            .expect("begun");
+        let summary = kinesis
+            .describe_stream_summary("s", T0 + 99)
+            .expect("described");
+        assert_eq!(
+            (summary.status, summary.mode),
+            (StreamStatus::Updating, StreamMode::Provisioned)
+        );
+        assert_eq!(
+            kinesis
+                .describe_stream_summary("s", T0 + 100)
+                .map(|s| s.mode),
+            Ok(StreamMode::OnDemand)
+        );
+        kinesis
+            .set_encryption("s", Some("key".to_owned()), T0 + 100)
+            .expect("begun");
+        put(&mut kinesis, "plain", T0 + 199);
+        let encrypted = |k: &mut Kinesis, at| {
+            k.put_record("s", &PutEntry::new("k", "x"), at)
+                .expect("put")
+                .encrypted
+        };
+        assert!(!encrypted(&mut kinesis, T0 + 199) && encrypted(&mut kinesis, T0 + 200));
+    }
+
+    #[test]
+    fn metrics_are_switched_by_name() {
+        let mut kinesis = with_stream(1, ModelOptions::default());
+        let all = Metric::parse("ALL").expect("all");
+        assert_eq!(
+            kinesis.set_metrics("s", &all, true, T0),
+            Ok((vec![], Metric::ALL.to_vec()))
+        );
+        let (_, after) = kinesis
+            .set_metrics("s", &[Metric::IncomingBytes], false, T0)
+            .expect("set");
+        assert_eq!(after, Metric::ALL[1..]);
+        for metric in Metric::ALL {
+            assert_eq!(Metric::parse(metric.name()), Ok(vec![metric]));
+        }
+        assert!(Metric::parse("Nonsense").is_err());
+    }
+}

@@ -174,6 +174,11 @@ impl Stream {
         }
     }
 
+    /// When the change under way completes.
+    pub(crate) fn changes_at(&self) -> Option<i64> {
+        self.pending.as_ref().map(|pending| pending.at)
+    }
+
     /// Begins a change that completes at `at`.
     pub(crate) fn begin(&mut self, change: Change, at: i64) {
         self.pending = Some(Pending { at, change });
