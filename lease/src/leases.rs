@@ -543,7 +543,11 @@ impl Leases {
                 (true, true) => fleet.expired += 1,
             }
         }
-        fleet.blocked += self.held.values().filter(|held| held.phase == crate::renew::Phase::Blocked).count();
+        fleet.blocked += self
+            .held
+            .values()
+            .filter(|held| held.phase == crate::renew::Phase::Blocked)
+            .count();
         fleet
     }
 

@@ -258,7 +258,11 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
             blocked_on_parent: fleet.blocked,
         });
         let silent = now.mono.since(self.table_answered);
-        metrics::table_unreachable(if silent > BEAT * 10 { silent } else { Duration::ZERO });
+        metrics::table_unreachable(if silent > BEAT * 10 {
+            silent
+        } else {
+            Duration::ZERO
+        });
         self.herd.measure(now.mono);
     }
 

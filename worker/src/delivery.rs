@@ -107,7 +107,11 @@ impl Inbox {
         self.behind = behind;
         let before = self.raw.len();
         for record in records {
-            if self.last.as_ref().is_some_and(|last| record.sequence <= *last) {
+            if self
+                .last
+                .as_ref()
+                .is_some_and(|last| record.sequence <= *last)
+            {
                 self.counts.repeated += 1;
                 continue;
             }
@@ -205,7 +209,10 @@ impl Inbox {
                 // Nothing that comes later can have been done before.
                 self.resumed_at = Position::TrimHorizon;
             }
-            let handed_on = self.ready.back().is_some_and(|record| record.sequence == last);
+            let handed_on = self
+                .ready
+                .back()
+                .is_some_and(|record| record.sequence == last);
             self.barren = (!handed_on && passed).then(|| Position::at(copy(&last), 0));
         }
     }

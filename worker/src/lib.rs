@@ -3,8 +3,10 @@
 //! todo
 
 pub mod admin;
+pub mod aws;
 pub mod backoff;
 pub mod budget;
+pub mod cli;
 pub mod clock;
 pub mod config;
 mod consumer;
@@ -14,6 +16,7 @@ pub mod handler;
 pub mod limits;
 #[cfg(feature = "local")]
 pub mod local;
+pub mod logging;
 pub mod metrics;
 pub mod run;
 pub mod source;

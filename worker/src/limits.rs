@@ -54,3 +54,6 @@ pub const ACCOUNT_ID_DIGITS: usize = 12;
 pub const EXTERNAL_ID_SHORTEST: usize = 2;
 /// Characters of the external id of an assumed role at most.
 pub const EXTERNAL_ID_LONGEST: usize = 1_224;
+
+/// One call of the SDK may take this long; the rules above have shorter patience where it matters.
+pub const SDK_CALL_TIMEOUT: Duration = Duration::from_secs(30);

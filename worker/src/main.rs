@@ -1,1 +1,7 @@
-fn main() {}
+//! The `shardkeeper` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    shardkeeper::cli::main()
+}

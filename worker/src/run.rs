@@ -17,10 +17,6 @@ use lease::{
 };
 use tokio::{runtime::Handle, sync::mpsc, sync::watch};
 
-pub use crate::{
-    consumer::Delivery,
-    coordinator::Stop,
-};
 use crate::{
     admin::Health,
     backoff::{Backoff, Random},
@@ -35,6 +31,7 @@ use crate::{
     metrics,
     source::{Source, SourceError},
 };
+pub use crate::{consumer::Delivery, coordinator::Stop};
 
 /// One stream to read.
 #[derive(Debug)]
@@ -202,12 +199,18 @@ impl<T: Table, S: Source, F: ProcessorFactory> Worker<T, S, F> {
         for (stream, listed) in self.streams.iter().zip(lists) {
             match listed {
                 Ok(Ok(listed)) if listed.is_empty() => {
-                    return Ok(Checked::NotNow(format!("stream {} has no shards", stream.name)));
+                    return Ok(Checked::NotNow(format!(
+                        "stream {} has no shards",
+                        stream.name
+                    )));
                 }
                 Ok(Ok(listed)) => shards.push(Shards::new(listed)),
                 Ok(Err(error)) => return stream.cannot_list(error),
                 Err(_) => {
-                    return Ok(Checked::NotNow(format!("stream {} does not answer", stream.name)));
+                    return Ok(Checked::NotNow(format!(
+                        "stream {} does not answer",
+                        stream.name
+                    )));
                 }
             }
         }
@@ -236,12 +239,24 @@ impl<T: Table, S: Source, F: ProcessorFactory> Worker<T, S, F> {
             session,
             timing: self.timing,
             max_leases: self.max_leases,
-            streams: self.streams.iter().map(|stream| stream.lease.clone()).collect(),
+            streams: self
+                .streams
+                .iter()
+                .map(|stream| stream.lease.clone())
+                .collect(),
         };
         let calls = Calls {
             table: self.table,
-            sources: self.streams.iter().map(|stream| stream.source.clone()).collect(),
-            starts: self.streams.iter().map(|stream| stream.lease.start).collect(),
+            sources: self
+                .streams
+                .iter()
+                .map(|stream| stream.source.clone())
+                .collect(),
+            starts: self
+                .streams
+                .iter()
+                .map(|stream| stream.lease.start)
+                .collect(),
             me: self.id,
             timing: self.timing,
             clock: self.clock.clone(),

@@ -75,7 +75,9 @@ impl Leases {
     pub(super) fn cut_short(&mut self, now: Now) {
         let keys: Vec<LeaseKey> = self.held.keys().cloned().collect();
         for key in keys {
-            let Some(held) = self.held.get_mut(&key) else { continue };
+            let Some(held) = self.held.get_mut(&key) else {
+                continue;
+            };
             match &mut held.phase {
                 Phase::HandOver { stage, .. } | Phase::Leaving { stage, .. } => {
                     if *stage == Stage::Waiting {
@@ -83,7 +85,10 @@ impl Leases {
                     }
                 }
                 Phase::Running | Phase::Blocked => {
-                    held.phase = Phase::Leaving { since: now.mono, stage: Stage::Draining };
+                    held.phase = Phase::Leaving {
+                        since: now.mono,
+                        stage: Stage::Draining,
+                    };
                 }
                 Phase::Ended { .. } => continue,
             }

@@ -52,7 +52,10 @@ pub(super) struct Reader<S> {
 const LEAST_EXPECTED: usize = 16 << 10;
 
 impl<S: Source> Reader<S> {
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the consumer, given once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a part of the consumer, given once"
+    )]
     pub(super) fn new(
         source: Arc<S>,
         shard: ShardId,

@@ -97,9 +97,9 @@ impl<T: Table, S: Source> Calls<T, S> {
             Action::RemoveWorker { id, updated } => {
                 let updated = updated.unwrap_or_else(|| self.last_row.load(Ordering::Relaxed));
                 Box::pin(async move {
-                // A row that stays is removed by a later leader.
-                let _ = within(patience, "DeleteItem", table.remove_worker(&id, updated)).await;
-                Answer::Nothing
+                    // A row that stays is removed by a later leader.
+                    let _ = within(patience, "DeleteItem", table.remove_worker(&id, updated)).await;
+                    Answer::Nothing
                 })
             }
             _ => return None,
@@ -143,7 +143,11 @@ async fn within<R>(
 ) -> Result<R, TableError> {
     let result = tokio::time::timeout(patience, call)
         .await
-        .unwrap_or_else(|_| Err(TableError::Unknown(format!("no answer within {patience:?}"))));
+        .unwrap_or_else(|_| {
+            Err(TableError::Unknown(format!(
+                "no answer within {patience:?}"
+            )))
+        });
     if let Err(TableError::Throttled(_)) = &result {
         metrics::throttled(Service::DynamoDb, operation);
     }

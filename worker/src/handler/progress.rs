@@ -11,10 +11,7 @@ use std::{
     time::Duration,
 };
 
-use checkpoint::{
-    Position, SequenceNumber, UserRecord,
-    SettleThroughError, Tracker,
-};
+use checkpoint::{Position, SequenceNumber, SettleThroughError, Tracker, UserRecord};
 use lease::{LeaseKey, Time, renew::Tenure};
 use tokio::sync::{mpsc, oneshot};
 

@@ -1,0 +1,252 @@
+//! Wire: clients of AWS from the configuration – region, endpoint, assumed role, credentials by the SDK's default chain.
+//!
+//! Retries are off: the rules retry, since only they know how long an answer is still worth something.
+
+use std::time::Duration;
+
+use aws_config::{
+    BehaviorVersion, Region, SdkConfig, retry::RetryConfig, sts::AssumeRoleProvider,
+    timeout::TimeoutConfig,
+};
+use aws_sdk_kinesis::error::{DisplayErrorContext, ProvideErrorMetadata as _};
+use aws_smithy_http_client::tls;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use lease::StreamId;
+
+use crate::{
+    config::{self, Access},
+    limits,
+    source::kinesis::KinesisSource,
+};
+
+/// Makes clients; they share one HTTP client and its connections.
+#[derive(Clone, Debug)]
+pub struct Aws {
+    http: SharedHttpClient,
+    base: SdkConfig,
+}
+
+/// Why AWS cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AwsError {
+    /// No credentials are to be had from the default chain.
+    #[error(
+        "no AWS credentials: {0}\nGive them by environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), a profile, or the role of the task, pod or instance"
+    )]
+    NoCredentials(String),
+    /// No region is configured anywhere.
+    #[error("no AWS region for {0}: set `region` there, or the environment variable AWS_REGION")]
+    NoRegion(String),
+    /// The stream does not exist.
+    #[error("stream {name} does not exist in {place}")]
+    NoStream {
+        /// Its name.
+        name: String,
+        /// Region or endpoint.
+        place: String,
+    },
+    /// AWS said no.
+    #[error("{what}: {reason}")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// What AWS said.
+        reason: String,
+    },
+    /// No clear answer; trying again later can help.
+    #[error("{what}: {reason}")]
+    Failed {
+        /// What was asked.
+        what: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// What DescribeStreamSummary says about a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamFacts {
+    /// Its ARN.
+    pub arn: String,
+    /// How long records are kept.
+    pub retention: Duration,
+    /// When it was made, epoch seconds.
+    pub created: i64,
+    /// Open shards.
+    pub open_shards: i64,
+}
+
+impl Aws {
+    /// Reads the environment and the profiles, once.
+    pub async fn load() -> Self {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(tls::Provider::Rustls(
+                tls::rustls_provider::CryptoMode::Ring,
+            ))
+            .build_https();
+        let base = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(http.clone())
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(Duration::from_secs(3))
+                    .operation_attempt_timeout(limits::SDK_CALL_TIMEOUT)
+                    .build(),
+            )
+            .load()
+            .await;
+        Aws { http, base }
+    }
+
+    /// Whether the default chain has credentials at all; asked first, so that the answer is not one of twenty
+    /// failed calls.
+    ///
+    /// # Errors
+    /// [`AwsError::NoCredentials`].
+    pub async fn credentials(&self) -> Result<(), AwsError> {
+        use aws_credential_types::provider::ProvideCredentials as _;
+        let Some(provider) = self.base.credentials_provider() else {
+            return Err(AwsError::NoCredentials("no provider is configured".into()));
+        };
+        match provider.provide_credentials().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(AwsError::NoCredentials(
+                DisplayErrorContext(&error).to_string(),
+            )),
+        }
+    }
+
+    async fn config(&self, access: &Access, what: &str) -> Result<SdkConfig, AwsError> {
+        let mut builder = self.base.to_builder().http_client(self.http.clone());
+        if let Some(region) = &access.region {
+            builder = builder.region(Region::new(region.as_str().to_owned()));
+        }
+        if let Some(endpoint) = &access.endpoint {
+            builder = builder.endpoint_url(endpoint.as_str());
+        }
+        let config = builder.build();
+        if config.region().is_none() {
+            return Err(AwsError::NoRegion(what.to_owned()));
+        }
+        let Some(role) = &access.role else {
+            return Ok(config);
+        };
+        let mut provider = AssumeRoleProvider::builder(role.arn.as_str())
+            .session_name("shardkeeper")
+            .configure(&self.base);
+        if let Some(region) = config.region() {
+            provider = provider.region(region.clone());
+        }
+        if let Some(id) = &role.external_id {
+            provider = provider.external_id(id.as_str());
+        }
+        let provider = provider.build().await;
+        let provider = aws_credential_types::provider::SharedCredentialsProvider::new(provider);
+        Ok(config.to_builder().credentials_provider(provider).build())
+    }
+
+    /// A client of Kinesis for this stream.
+    ///
+    /// # Errors
+    /// [`AwsError::NoRegion`].
+    pub async fn kinesis(
+        &self,
+        stream: &config::Stream,
+    ) -> Result<aws_sdk_kinesis::Client, AwsError> {
+        let what = format!("stream {}", stream.name);
+        let config = self.config(&stream.access, &what).await?;
+        Ok(aws_sdk_kinesis::Client::new(&config))
+    }
+
+    /// A client of DynamoDB for the lease table. Its region is that of the first stream unless it has its own.
+    ///
+    /// # Errors
+    /// [`AwsError::NoRegion`].
+    pub async fn dynamodb(
+        &self,
+        config: &config::Config,
+    ) -> Result<aws_sdk_dynamodb::Client, AwsError> {
+        let mut access = config.lease.access.clone();
+        if access.region.is_none() && self.base.region().is_none() {
+            access.region = config
+                .streams
+                .first()
+                .and_then(|stream| stream.access.region.clone());
+        }
+        let config = self.config(&access, "[lease]").await?;
+        Ok(aws_sdk_dynamodb::Client::new(&config))
+    }
+
+    /// What the stream is.
+    ///
+    /// # Errors
+    /// When it does not exist, may not be described, or the call fails.
+    pub async fn describe(
+        client: &aws_sdk_kinesis::Client,
+        stream: &config::Stream,
+    ) -> Result<StreamFacts, AwsError> {
+        let what = || format!("DescribeStreamSummary of {}", stream.name);
+        let request = client
+            .describe_stream_summary()
+            .stream_name(stream.name.as_str())
+            .set_stream_arn(stream.arn.as_ref().map(|arn| arn.as_str().to_owned()));
+        let answer = request.send().await.map_err(|error| {
+            let code = error.code().unwrap_or_default().to_owned();
+            let reason = DisplayErrorContext(&error).to_string();
+            match code.as_str() {
+                "ResourceNotFoundException" => AwsError::NoStream {
+                    name: stream.name.to_string(),
+                    place: place(client),
+                },
+                "" | "LimitExceededException" | "InternalFailure" | "ThrottlingException" => {
+                    AwsError::Failed {
+                        what: what(),
+                        reason,
+                    }
+                }
+                _ => AwsError::Refused {
+                    what: what(),
+                    reason: format!("{code}: {}", error.message().unwrap_or_default()),
+                },
+            }
+        })?;
+        let summary = answer
+            .stream_description_summary
+            .ok_or_else(|| AwsError::Failed {
+                what: what(),
+                reason: "answered without a summary".into(),
+            })?;
+        Ok(StreamFacts {
+            retention: Duration::from_secs(
+                u64::try_from(summary.retention_period_hours).unwrap_or(24) * 3_600,
+            ),
+            created: summary.stream_creation_timestamp.secs(),
+            open_shards: i64::from(summary.open_shard_count),
+            arn: summary.stream_arn,
+        })
+    }
+}
+
+fn place(client: &aws_sdk_kinesis::Client) -> String {
+    client.config().region().map_or_else(
+        || "this account".to_owned(),
+        |region| format!("region {region}"),
+    )
+}
+
+/// The KCL's identifier of a stream in a table that serves several: account, name, creation time.
+pub fn stream_id(name: &str, facts: &StreamFacts) -> StreamId {
+    let account = facts.arn.split(':').nth(4).unwrap_or_default();
+    StreamId::from(format!("{account}:{name}:{}", facts.created))
+}
+
+/// The source of records of a stream.
+pub fn source(
+    client: aws_sdk_kinesis::Client,
+    stream: &config::Stream,
+    facts: &StreamFacts,
+) -> KinesisSource {
+    // Stand-ins know streams by name; the ARN is only sent where the user gave one.
+    let arn = stream.arn.as_ref().map(|_| facts.arn.clone());
+    KinesisSource::new(client, stream.name.to_string(), arn)
+}

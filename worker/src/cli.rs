@@ -1,0 +1,75 @@
+//! The command line: one file per subcommand. Reads arguments and the environment, prints, and chooses the exit code.
+#![allow(clippy::disallowed_methods)] // the environment is read here and in `config`
+
+mod exit;
+mod run;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, ConfigErrors};
+pub use exit::Exit;
+
+#[derive(Parser)]
+#[command(
+    name = "shardkeeper",
+    version,
+    about = "A distributed Kinesis consumer: shards shared through leases, nothing lost in a crash",
+    long_about = "A distributed Kinesis consumer.\n\nStart as many copies as you like: they share the shards of one or more streams through leases in a DynamoDB \
+                  table, unpack KPL aggregates, hand records to your handler, and checkpoint down to the user record, so that a crash \
+                  loses nothing and repeats as little as possible.\n\nTry `shardkeeper demo` first: it needs nothing but this program.",
+    after_help = "Exit codes: 0 done, 1 failed (run: not everything was handed over before the deadline), 2 wrong usage or configuration,\n\
+                  3 the lease table belongs to another application or stream, 4 no such stream or table, 5 no credentials or access,\n\
+                  6 another process has this worker id, 7 the demo's proof failed.",
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
+    Run(run::Args),
+}
+
+/// Where the configuration comes from; the same for every subcommand that needs one.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ConfigArgs {
+    /// The configuration file (TOML). See docs/CONFIGURATION.md, or deploy/worker.toml with every key explained.
+    #[arg(long, short, value_name = "FILE", default_value = "worker.toml")]
+    pub(crate) config: PathBuf,
+    /// Override a key, e.g. `--set lease.failover=5s`. May be given several times; wins over file and environment.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) sets: Vec<String>,
+}
+
+impl ConfigArgs {
+    pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
+        let env = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+        Config::load(&self.config, env, &self.sets)
+    }
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap prints each where it belongs.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Done.into()
+            };
+        }
+    };
+    match cli.command {
+        Command::Run(args) => run::main(args),
+    }
+    .into()
+}

@@ -1,0 +1,309 @@
+//! `shardkeeper run`: a worker on real AWS, or whatever answers at the configured endpoints.
+
+use std::{sync::Arc, time::Duration};
+
+use lease::{DynamoTable, TableSpec, Timing, WorkerId, leases::Stream as LeaseStream, sync::Start};
+use tokio::{runtime, sync::watch};
+
+use super::{
+    ConfigArgs,
+    exit::{Exit, Failure, conclude},
+};
+use crate::{
+    admin::{self, Health},
+    aws::{self, Aws, AwsError},
+    backoff::{Backoff, Random},
+    budget::Budget,
+    clock::Clock,
+    config::{self, Config},
+    delivery::BatchLimits,
+    handler::sink::{Output, SinkFactory},
+    logging, metrics,
+    run::{Delivery, Outcome, Pulse, Stop, Stream, Worker},
+    source::{kinesis::KinesisSource, polling::Pace},
+};
+
+/// Arguments of `run`.
+#[derive(clap::Args, Debug)]
+#[command(
+    long_about = "Work: share the shards with the other copies and hand records to the handler, until told to stop.\n\n\
+                  SIGTERM or SIGINT: hand every lease over with its last position, then exit 0; exit 1 if the deadline \
+                  (shutdown.deadline) passes first. A second signal ends the process at once. Nothing is lost either way."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub(crate) fn main(args: Args) -> Exit {
+    conclude(start(&args))
+}
+
+fn start(args: &Args) -> Result<Exit, Failure> {
+    let config = args.config.load()?;
+    logging::install(&config.log).map_err(|error| Failure::new(Exit::Usage, error))?;
+    // Two runtimes: a handler that blocks its threads cannot keep leases from being renewed.
+    let data = runtime::Builder::new_multi_thread()
+        .thread_name("shardkeeper-data")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, error))?;
+    let control = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, error))?;
+    let outcome = control.block_on(work(&config, data.handle().clone()));
+    // Handlers that do not react are left behind.
+    data.shutdown_timeout(Duration::from_millis(500));
+    control.shutdown_timeout(Duration::from_millis(100));
+    match outcome? {
+        Outcome::Drained => Ok(Exit::Done),
+        Outcome::DeadlinePassed => Err(Failure::new(
+            Exit::Failed,
+            "the deadline passed before everything was handed over; others take it over after the failover time",
+        )),
+        Outcome::AtOnce => Err(Failure::new(Exit::Failed, "told to end at once")),
+    }
+}
+
+async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure> {
+    let mut random = Random::seeded(Random::fresh_seed());
+    let stop = signals()?;
+    let clock = Clock::start();
+    let pulse = Arc::new(Pulse::default());
+    let (health, admin) = admin_server(config, &clock, &pulse).await?;
+    let aws = Aws::load().await;
+    let id = worker_id(config, &mut random)?;
+    tracing::info!(worker = %id, application = %config.app.name, "starting");
+    let made = tokio::select! {
+        biased;
+        _ = stopped(stop.clone()) => return Ok(Outcome::Drained),
+        made = connect(config, &aws, &mut random) => made?,
+    };
+    let (table, streams) = made;
+    let (output, writer) =
+        Output::open(&config.handler, &id).map_err(|error| Failure::new(Exit::Failed, error))?;
+    let worker = Worker {
+        id: WorkerId::from(id.as_str()),
+        table: Arc::new(table),
+        streams,
+        processors: SinkFactory::new(output),
+        timing: Timing::new(config.lease.failover, config.checkpoint.every),
+        max_leases: config
+            .lease
+            .max_leases
+            .map_or(usize::MAX, |most| most.get() as usize),
+        budget: Budget::new(config.delivery.buffer.as_usize()),
+        stuck_after: config.delivery.stuck_after,
+        deadline: config.shutdown.deadline,
+        clock,
+        seed: random.number(),
+        data: data.clone(),
+        health,
+        pulse,
+    };
+    let writer = data.spawn(writer);
+    let outcome = worker.run(stop).await?;
+    // Everything that counts is written by now; this closes the file.
+    let _ = tokio::time::timeout(Duration::from_secs(1), writer).await;
+    if let Some(admin) = admin {
+        admin.abort();
+    }
+    tracing::info!(?outcome, "ended");
+    Ok(outcome)
+}
+
+/// The table, made if need be, and the streams. Faults that may pass are waited out.
+async fn connect(
+    config: &Config,
+    aws: &Aws,
+    random: &mut Random,
+) -> Result<(DynamoTable, Vec<Stream<KinesisSource>>), Failure> {
+    aws.credentials().await?;
+    let table = async {
+        let client = aws.dynamodb(config).await?;
+        ensure(&client, config).await
+    };
+    let mut backoff = Backoff::new(
+        Duration::from_millis(100),
+        Duration::from_secs(5),
+        random.fork(),
+    );
+    let streams = async {
+        let mut streams = Vec::new();
+        for stream in &config.streams {
+            streams.push(open(aws, config, stream, &mut backoff).await?);
+        }
+        Ok::<_, Failure>(streams)
+    };
+    // The table may take seconds to be made; the streams are asked meanwhile.
+    futures::future::try_join(table, streams).await
+}
+
+async fn ensure(
+    client: &aws_sdk_dynamodb::Client,
+    config: &Config,
+) -> Result<DynamoTable, Failure> {
+    let table = DynamoTable::new(client, config.lease.table.as_str());
+    let ensured = table
+        .ensure(&table_spec(config), tokio::time::sleep)
+        .await?;
+    for warning in &ensured.warnings {
+        tracing::warn!(table = %config.lease.table, "{warning}");
+    }
+    if ensured.created {
+        tracing::info!(table = %config.lease.table, "lease table made");
+    }
+    Ok(table)
+}
+
+fn table_spec(config: &Config) -> TableSpec {
+    let lease = &config.lease;
+    TableSpec {
+        provisioned: match lease.billing {
+            config::Billing::OnDemand => None,
+            config::Billing::Provisioned { read, write } => {
+                Some((i64::from(read.get()), i64::from(write.get())))
+            }
+        },
+        tags: lease.tags.clone().into_iter().collect(),
+        deletion_protection: lease.deletion_protection,
+        point_in_time_recovery: lease.point_in_time_recovery,
+        create: lease.create,
+    }
+}
+
+async fn open(
+    aws: &Aws,
+    config: &Config,
+    stream: &config::Stream,
+    backoff: &mut Backoff,
+) -> Result<Stream<KinesisSource>, Failure> {
+    let client = aws.kinesis(stream).await?;
+    let facts = loop {
+        match Aws::describe(&client, stream).await {
+            Ok(facts) => break facts,
+            Err(error @ AwsError::Failed { .. }) => {
+                let wait = backoff.next_wait();
+                tracing::warn!(retry_in = ?wait, "cannot start yet: {error}");
+                tokio::time::sleep(wait).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    Ok(Stream {
+        name: stream.name.to_string(),
+        lease: LeaseStream {
+            id: (config.streams.len() > 1).then(|| aws::stream_id(stream.name.as_str(), &facts)),
+            made_for: facts.arn.clone(),
+            start: match stream.start {
+                config::Start::TrimHorizon => Start::TrimHorizon,
+                config::Start::Latest => Start::Latest,
+                config::Start::AtTimestamp(at) => Start::AtTimestamp(at),
+            },
+        },
+        delivery: Delivery {
+            retention: Some(facts.retention),
+            ..delivery(stream, &config.delivery)
+        },
+        source: Arc::new(aws::source(client, stream, &facts)),
+    })
+}
+
+fn delivery(stream: &config::Stream, config: &config::Delivery) -> Delivery {
+    Delivery {
+        pace: Pace {
+            min: stream.poll.min,
+            max: stream.poll.max,
+            limit: stream.page_records,
+        },
+        batch: BatchLimits {
+            records: config.batch.records as usize,
+            bytes: config.batch.bytes.as_usize(),
+            wait: config.batch.wait,
+        },
+        retry: (config.retry.min, config.retry.max),
+        hash_range: match stream.hash_range {
+            config::HashRangePolicy::DropRecord => checkpoint::HashRangePolicy::DropRecord,
+            config::HashRangePolicy::StrictKcl => checkpoint::HashRangePolicy::StrictKcl,
+            config::HashRangePolicy::Off => checkpoint::HashRangePolicy::Off,
+        },
+        retention: None,
+    }
+}
+
+/// The configured id, or the host's name and a random word: ids of replaced pods never come back.
+fn worker_id(config: &Config, random: &mut Random) -> Result<config::WorkerId, Failure> {
+    if let Some(id) = &config.app.worker_id {
+        return Ok(id.clone());
+    }
+    let host: String = std::env::var("HOSTNAME")
+        .ok()
+        .or_else(|| std::fs::read_to_string("/etc/hostname").ok())
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_default()
+        .chars()
+        .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+        .collect();
+    let host = if host.is_empty() {
+        "worker".to_owned()
+    } else {
+        host
+    };
+    let word = random.word();
+    config::WorkerId::new(&format!("{host}-{}", &word[..8]))
+        .map_err(|problem| Failure::new(Exit::Usage, problem))
+}
+
+async fn admin_server(
+    config: &Config,
+    clock: &Clock,
+    pulse: &Arc<Pulse>,
+) -> Result<(Health, Option<tokio::task::JoinHandle<()>>), Failure> {
+    let (pulse, clock) = (pulse.clone(), clock.clone());
+    let health = Health::new(config.lease.failover * 3, move || pulse.age(clock.mono()));
+    let Some(listen) = config.admin.listen else {
+        return Ok((health, None));
+    };
+    let listener = admin::bind(listen)
+        .await
+        .map_err(|error| Failure::new(Exit::Failed, error))?;
+    let exporter = metrics::install(config.admin.shard_labels)
+        .map_err(|error| Failure::new(Exit::Failed, error))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "admin server listens");
+    }
+    let served = admin::serve(
+        listener,
+        health.clone(),
+        Arc::new(exporter),
+        std::future::pending(),
+    );
+    Ok((health, Some(tokio::spawn(served))))
+}
+
+/// SIGTERM or SIGINT: drain; a second one: end at once.
+fn signals() -> Result<watch::Receiver<Stop>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
+    let mut term = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut int = signal(SignalKind::interrupt()).map_err(failed)?;
+    let (say, stop) = watch::channel(Stop::No);
+    tokio::spawn(async move {
+        for order in [Stop::Drain, Stop::Now] {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            tracing::info!(?order, "signal");
+            say.send_replace(order);
+        }
+        // The sender must outlive the worker.
+        std::future::pending::<()>().await;
+    });
+    Ok(stop)
+}
+
+async fn stopped(mut stop: watch::Receiver<Stop>) {
+    let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+}
