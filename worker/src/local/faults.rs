@@ -189,13 +189,6 @@ pub(crate) struct Verdict {
     pub rule: Option<Rule>,
 }
 
-impl Verdict {
-    /// The action that takes the place of an answer.
-    pub(crate) fn action(&self) -> Option<Action> {
-        self.rule.as_ref().map(|rule| rule.action)
-    }
-}
-
 /// The rules in force; clones share them.
 #[derive(Debug, Clone)]
 pub struct Faults(Arc<Shared>);
@@ -319,7 +312,8 @@ mod tests {
     fn fired(faults: &Faults, operation: &str, now: i64) -> Option<Action> {
         faults
             .decide(Service::Kinesis, operation, |key| key == "shard-1", now)
-            .action()
+            .rule
+            .map(|rule| rule.action)
     }
 
     #[test]
@@ -421,7 +415,7 @@ mod tests {
         }
         let verdict = faults.decide(Service::DynamoDb, "X", |_| false, 0);
         assert_eq!(
-            (verdict.delay_ms, verdict.action()),
+            (verdict.delay_ms, verdict.rule.map(|rule| rule.action)),
             (12, Some(Action::Internal))
         );
         assert_eq!(

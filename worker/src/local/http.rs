@@ -253,7 +253,9 @@ fn add_rules(faults: &Faults, clock: &Clock, body: &[u8]) -> Response<Body> {
             Ok(id) => added.push(id),
             Err(error) => {
                 // All or nothing: a list half in force would be a surprise.
-                added.into_iter().for_each(|id| drop(faults.remove(id)));
+                for id in added {
+                    faults.remove(id);
+                }
                 return refuse(
                     StatusCode::BAD_REQUEST,
                     &format!("rule {}: {error}", index + 1),

@@ -17,7 +17,7 @@
 use std::fmt;
 
 /// How many decimal digits every sequence number has.
-pub const DIGITS: usize = 56;
+pub(crate) const DIGITS: usize = 56;
 
 /// The record index in the ending sequence number of a closed shard: above that of any record.
 const ENDING_INDEX: u64 = i64::MAX as u64;
@@ -130,7 +130,7 @@ impl Sequence {
         Self(limbs)
     }
 
-    /// The decimal digits, always [`DIGITS`] of them.
+    /// The decimal digits, always 56 of them.
     #[must_use]
     pub fn digits(self) -> [u8; DIGITS] {
         let mut out = [b'0'; DIGITS];

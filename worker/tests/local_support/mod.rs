@@ -1,0 +1,181 @@
+//! The embedded AWS and real SDK clients for it, on a clock that a test moves.
+#![allow(dead_code)] // each test binary uses its part
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::config::retry::RetryConfig;
+use aws_sdk_kinesis::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_kinesis::error::ProvideErrorMetadata;
+use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
+use aws_sdk_kinesis::primitives::{Blob, DateTime};
+use aws_sdk_kinesis::types::{Record, ShardIteratorType};
+use shardkeeper::local::model::ModelOptions;
+use shardkeeper::local::{LocalAws, LocalOptions};
+
+/// Where every test's clock begins; deliberately not a whole second.
+pub const T0: i64 = 1_764_500_000_123;
+
+pub struct World {
+    pub aws: LocalAws,
+    pub kinesis: Client,
+    clock: Arc<AtomicI64>,
+}
+
+pub async fn start(model: ModelOptions) -> World {
+    let clock = Arc::new(AtomicI64::new(T0));
+    let reads = Arc::clone(&clock);
+    let options = LocalOptions {
+        model,
+        clock: Arc::new(move || reads.load(Ordering::SeqCst)),
+        ..LocalOptions::default()
+    };
+    let aws = LocalAws::start(options)
+        .await
+        .expect("the embedded AWS starts");
+    let kinesis = kinesis_client(&aws.kinesis_url());
+    World {
+        aws,
+        kinesis,
+        clock,
+    }
+}
+
+pub fn kinesis_client(url: &str) -> Client {
+    let config = aws_sdk_kinesis::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
+        .endpoint_url(url)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .retry_config(RetryConfig::disabled())
+        .build();
+    Client::from_conf(config)
+}
+
+impl World {
+    pub fn advance(&self, millis: i64) {
+        self.clock.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    pub fn now(&self) -> i64 {
+        self.clock.load(Ordering::SeqCst)
+    }
+
+    pub async fn create(&self, stream: &str, shards: i32) {
+        self.kinesis
+            .create_stream()
+            .stream_name(stream)
+            .shard_count(shards)
+            .send()
+            .await
+            .expect("created");
+    }
+
+    /// Puts one record at a hash key; answers shard id and sequence number.
+    pub async fn put(&self, stream: &str, data: &str, hash_key: u128) -> (String, String) {
+        let put = self
+            .kinesis
+            .put_record()
+            .stream_name(stream)
+            .partition_key("k")
+            .explicit_hash_key(hash_key.to_string());
+        let placed = put.data(Blob::new(data)).send().await.expect("put");
+        (placed.shard_id, placed.sequence_number)
+    }
+
+    pub async fn iterator(&self, stream: &str, shard: &str, kind: ShardIteratorType) -> String {
+        let iterator = self
+            .kinesis
+            .get_shard_iterator()
+            .stream_name(stream)
+            .shard_id(shard)
+            .shard_iterator_type(kind);
+        iterator
+            .send()
+            .await
+            .expect("iterator")
+            .shard_iterator
+            .expect("iterator")
+    }
+
+    pub async fn page(&self, iterator: &str) -> GetRecordsOutput {
+        self.kinesis
+            .get_records()
+            .shard_iterator(iterator)
+            .send()
+            .await
+            .expect("read")
+    }
+
+    /// The payloads of a shard from its trim horizon, and the page that ended it or came empty.
+    pub async fn drain(&self, stream: &str, shard: &str) -> (Vec<String>, GetRecordsOutput) {
+        let mut iterator = self
+            .iterator(stream, shard, ShardIteratorType::TrimHorizon)
+            .await;
+        let mut all = Vec::new();
+        loop {
+            let page = self.page(&iterator).await;
+            all.extend(payloads(&page.records));
+            match &page.next_shard_iterator {
+                Some(next) if !page.records.is_empty() => iterator = next.clone(),
+                _ => return (all, page),
+            }
+        }
+    }
+
+    /// Every shard of the stream: id to (parent, adjacent parent, is open).
+    pub async fn family(
+        &self,
+        stream: &str,
+    ) -> BTreeMap<String, (Option<String>, Option<String>, bool)> {
+        let shards = self
+            .kinesis
+            .list_shards()
+            .stream_name(stream)
+            .send()
+            .await
+            .expect("listed")
+            .shards
+            .expect("shards");
+        let entry = |s: aws_sdk_kinesis::types::Shard| {
+            let open = s
+                .sequence_number_range
+                .expect("range")
+                .ending_sequence_number
+                .is_none();
+            (
+                s.shard_id,
+                (s.parent_shard_id, s.adjacent_parent_shard_id, open),
+            )
+        };
+        shards.into_iter().map(entry).collect()
+    }
+}
+
+pub fn payloads(records: &[Record]) -> Vec<String> {
+    records
+        .iter()
+        .map(|r| String::from_utf8(r.data.as_ref().to_vec()).expect("text"))
+        .collect()
+}
+
+pub fn shard(index: u32) -> String {
+    format!("shardId-{index:012}")
+}
+
+/// The error code of a refused call.
+pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -> String {
+    match result {
+        Ok(answer) => panic!("expected a refusal, got {answer:?}"),
+        Err(error) => error.code().unwrap_or("no code").to_owned(),
+    }
+}
+
+/// Epoch milliseconds of a time as the SDK reads it: its way from JSON's decimal number loses up to a microsecond.
+pub fn millis(time: Option<&DateTime>) -> i64 {
+    let nanos = time.expect("a time").as_nanos();
+    i64::try_from((nanos + 500_000).div_euclid(1_000_000)).expect("in range")
+}
