@@ -1,7 +1,5 @@
 //! Rows as others write them: every kind in one table, older formats, and nonsense.
 
-mod support;
-
 use std::{collections::BTreeSet, time::Duration};
 
 use checkpoint::Position;
@@ -10,7 +8,8 @@ use lease::{
     WorkerId, WorkerRow, Write,
 };
 use serde_json::{Value, json};
-use support::{Dynamo, key_of};
+
+use crate::fixture::{Dynamo, key_of};
 
 const STREAM: &str = "123456789012:orders:1690000000";
 

@@ -1,8 +1,6 @@
 //! A DynamoDB of its own for each test: dynoxide in this process, reached by the real SDK over loopback HTTP, and from
 //! behind for what a test has to see raw.
 
-#![allow(dead_code)] // Every test program uses its part.
-
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::{

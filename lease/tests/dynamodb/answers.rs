@@ -1,9 +1,5 @@
 //! What DynamoDB may answer, and what a caller is told.
 
-#[path = "support/canned.rs"]
-mod canned;
-mod support;
-
 use std::collections::BTreeSet;
 
 use aws_credential_types::provider::{error::CredentialsError, future};
@@ -11,9 +7,10 @@ use aws_sdk_dynamodb::{
     Client, Config,
     config::{BehaviorVersion, ProvideCredentials, Region},
 };
-use canned::{Answer, Canned};
 use lease::{Consistency, DynamoTable, LockWrite, Renew, Table, TableError, WorkerRow, Write};
 use serde_json::json;
+
+use crate::canned::{Answer, Canned};
 
 fn renew() -> Write {
     Write::Renew(Renew {

@@ -3,8 +3,6 @@
 //! Writes are drawn from what a worker could have seen, so that about half of them hold; a run that is repeated with its
 //! seed does the same.
 
-mod support;
-
 use std::{collections::BTreeMap, time::Duration};
 
 use checkpoint::Position;
@@ -13,7 +11,8 @@ use lease::{
     Assign, Consistency, Lease, LeaseKey, LockWrite, MemoryTable, Renew, Seize, Session, ShardId,
     Table, WorkerId, WorkerRow, Write,
 };
-use support::Dynamo;
+
+use crate::fixture::Dynamo;
 
 const SHARDS: [&str; 3] = ["shard-1", "shard-2", "shard-3"];
 const WORKERS: [&str; 3] = ["a", "b", "c"];

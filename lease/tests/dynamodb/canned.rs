@@ -55,7 +55,7 @@ impl Canned {
             requests: Arc::default(),
         };
         let connector = SharedHttpConnector::new(canned.clone());
-        let config = crate::support::config()
+        let config = crate::fixture::config()
             .endpoint_url("http://dynamodb.test")
             .retry_config(RetryConfig::standard().with_max_attempts(3))
             .http_client(http_client_fn(move |_, _| connector.clone()))

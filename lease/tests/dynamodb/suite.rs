@@ -7,14 +7,27 @@ use std::{
 
 use checkpoint::{HashRange, Position};
 use lease::{
-    Assign, Consistency, Lease, LeaseKey, Lock, LockWrite, Renew, Seize, Session, ShardId, Table,
-    TableError, WorkerId, WorkerRow, Write, lease::Pending,
+    Assign, Consistency, Lease, LeaseKey, Lock, LockWrite, MemoryTable, Renew, Seize, Session,
+    ShardId, Table, TableError, WorkerId, WorkerRow, Write, lease::Pending,
 };
+
+use crate::fixture::Dynamo;
 
 const COUNTER: u64 = 7;
 
+#[tokio::test]
+async fn the_table_in_memory() {
+    suite(&MemoryTable::new()).await;
+}
+
+#[tokio::test]
+async fn the_table_in_dynamodb() {
+    let dynamo = Dynamo::start().await;
+    suite(&dynamo.table("suite").await).await;
+}
+
 /// Runs the whole suite on a table without rows.
-pub(crate) async fn suite<T: Table>(table: &T) {
+async fn suite<T: Table>(table: &T) {
     every_write_in_every_state(table).await;
     rows_hold_everything(table).await;
     stories(table).await;
