@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_methods)] // the environment is read here and in `config`
 
 mod exit;
+#[cfg(feature = "local")]
+mod local;
 mod run;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -33,6 +35,9 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
+    /// Serve the embedded AWS (Kinesis and DynamoDB in memory) for other tools.
+    #[cfg(feature = "local")]
+    Local(local::Args),
 }
 
 /// Where the configuration comes from; the same for every subcommand that needs one.
@@ -70,6 +75,17 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        #[cfg(feature = "local")]
+        Command::Local(args) => local::main(args),
     }
     .into()
+}
+
+/// A small runtime for subcommands that only talk to AWS.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, exit::Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| exit::Failure::new(Exit::Failed, error))
 }

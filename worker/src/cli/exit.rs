@@ -47,6 +47,18 @@ impl Failure {
         }
     }
 
+    /// With every cause of `error`.
+    pub(crate) fn chain(exit: Exit, error: &dyn std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Failure { exit, text }
+    }
+
     /// Prints the reason, and says how to exit.
     pub(crate) fn report(self) -> Exit {
         eprintln!("shardkeeper: {}", self.text);

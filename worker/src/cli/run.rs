@@ -307,3 +307,9 @@ fn signals() -> Result<watch::Receiver<Stop>, Failure> {
 async fn stopped(mut stop: watch::Receiver<Stop>) {
     let _ = stop.wait_for(|stop| *stop != Stop::No).await;
 }
+
+/// Waits for the first signal.
+pub(super) async fn told_to_stop() -> Result<(), Failure> {
+    stopped(signals()?).await;
+    Ok(())
+}
