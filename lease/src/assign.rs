@@ -10,13 +10,14 @@
 //! * Finished leases and those that wait for their parents count for nobody (hazard H33).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     time::Duration,
 };
 
 use crate::{
     id::{LeaseKey, WorkerId},
     lease::Lease,
+    time::Time,
 };
 
 /// What this worker may do for the fleet.
@@ -66,8 +67,8 @@ pub struct Scene<'a> {
     pub workers: BTreeMap<WorkerId, Worker>,
     /// No worker takes more leases than this.
     pub max_leases: usize,
-    /// Rows whose parents this worker has just finished.
-    pub entitled: &'a BTreeSet<LeaseKey>,
+    /// Rows whose parents this worker has just finished, and until when that counts.
+    pub entitled: &'a BTreeMap<LeaseKey, Time>,
     /// How long the deputy waits for the leader.
     pub deputy_patience: Duration,
 }
@@ -77,6 +78,8 @@ pub struct Scene<'a> {
 pub enum Move {
     /// Acquire a row that is assigned to me.
     Acquire(LeaseKey),
+    /// Complete a hand-over whose reader I am by name, but not in fact: I have restarted, or lost the row.
+    PassOn(LeaseKey),
     /// Tell the previous owner that I am awake.
     Ready(LeaseKey),
     /// Take a row that nobody reads.
@@ -162,7 +165,14 @@ impl<'a> Plan<'a> {
     /// Rows that are mine by name.
     fn own(&mut self, row: &Row<'_>) {
         let lease = row.lease;
-        if row.held || row.busy || lease.ended() || lease.owner.as_ref() != Some(self.scene.me) {
+        let me = Some(self.scene.me);
+        if row.held || row.busy || lease.ended() {
+            return;
+        }
+        if lease.checkpoint_owner.as_ref() == me && lease.owner.as_ref() != me {
+            self.moves.push(Move::PassOn(lease.key.clone()));
+        }
+        if lease.owner.as_ref() != me {
             return;
         }
         match &lease.checkpoint_owner {
@@ -187,7 +197,7 @@ impl<'a> Plan<'a> {
         }
         let key = lease.key.clone();
         let act = match self.scene.role {
-            _ if self.scene.entitled.contains(&key) => true,
+            _ if self.scene.entitled.contains_key(&key) => true,
             Role::Leader => true,
             Role::Deputy => unread >= self.scene.deputy_patience,
             Role::Follower => false,

@@ -101,6 +101,7 @@ fn settled(world: &mut World) {
         let readers = world.readers(&shard.id);
         let row = view.leases.iter().find(|row| row.shard == shard.id);
         let [reader] = readers[..] else {
+            let row = row.map(|row| (&row.owner, &row.checkpoint_owner, row.counter, &row.checkpoint));
             wrong.push(format!("{} has the readers {readers:?}: {row:?}", shard.id));
             continue;
         };
