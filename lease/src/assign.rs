@@ -10,7 +10,7 @@
 //! * Finished leases and those that wait for their parents count for nobody (hazard H33).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
@@ -78,8 +78,6 @@ pub struct Scene<'a> {
 pub enum Move {
     /// Acquire a row that is assigned to me.
     Acquire(LeaseKey),
-    /// Complete a hand-over whose reader I am by name, but not in fact: I have restarted, or lost the row.
-    PassOn(LeaseKey),
     /// Tell the previous owner that I am awake.
     Ready(LeaseKey),
     /// Take a row that nobody reads.
@@ -134,6 +132,8 @@ pub fn heirs(
 struct Plan<'a> {
     scene: &'a Scene<'a>,
     counts: BTreeMap<WorkerId, usize>,
+    /// Rows that are mine by name and dealt with.
+    own: BTreeSet<&'a LeaseKey>,
     moves: Vec<Move>,
 }
 
@@ -158,25 +158,34 @@ impl<'a> Plan<'a> {
         Plan {
             scene,
             counts,
+            own: BTreeSet::new(),
             moves: Vec::new(),
         }
     }
 
     /// Rows that are mine by name.
-    fn own(&mut self, row: &Row<'_>) {
+    fn own(&mut self, row: &Row<'a>) {
         let lease = row.lease;
         let me = Some(self.scene.me);
         if row.held || row.busy || lease.ended() {
             return;
         }
-        if lease.checkpoint_owner.as_ref() == me && lease.owner.as_ref() != me {
-            self.moves.push(Move::PassOn(lease.key.clone()));
+        if lease.checkpoint_owner.as_ref() == me && self.room_for_me() {
+            // A former run of mine was handing it over, or I lost it on the way: the heir waits in vain.
+            self.add(self.scene.me, 1);
+            self.own.insert(&lease.key);
+            self.moves.push(Move::Take(lease.key.clone()));
+            return;
         }
         if lease.owner.as_ref() != me {
             return;
         }
         match &lease.checkpoint_owner {
             None if row.unread.is_none() || self.room_for_me() => {
+                if row.unread.is_some() {
+                    self.add(self.scene.me, 1);
+                }
+                self.own.insert(&lease.key);
                 self.moves.push(Move::Acquire(lease.key.clone()));
             }
             Some(from) if from != self.scene.me && row.unread.is_none() && !lease.heir_ready => {
@@ -190,9 +199,7 @@ impl<'a> Plan<'a> {
     fn rescue(&mut self, row: &Row<'_>) {
         let lease = row.lease;
         let Some(unread) = row.unread else { return };
-        let mine_to_acquire =
-            lease.owner.as_ref() == Some(self.scene.me) && lease.checkpoint_owner.is_none();
-        if row.held || lease.ended() || !row.startable || mine_to_acquire {
+        if row.held || lease.ended() || !row.startable || self.own.contains(&lease.key) {
             return;
         }
         let key = lease.key.clone();

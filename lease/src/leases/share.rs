@@ -170,20 +170,6 @@ impl Leases {
                     self.enqueue(Write::Take { seize, owner }, Purpose::Seize);
                 }
             }
-            Move::PassOn(key) => {
-                if let Some(row) = self.sight.row(&key).cloned()
-                    && let Some(heir) = row.owner
-                {
-                    let assign = Assign {
-                        key,
-                        to: heir.clone(),
-                        owner: Some(heir),
-                        checkpoint_owner: row.checkpoint_owner,
-                        counter: row.counter,
-                    };
-                    self.enqueue(Write::Assign(assign), Purpose::Fleet);
-                }
-            }
             Move::Ready(key) => {
                 let me = self.settings.me.clone();
                 self.enqueue(Write::HeirReady { key, me }, Purpose::Fleet);

@@ -43,8 +43,14 @@ fn live(seed: u64, trace: bool) -> (Vec<String>, u64) {
     world.change(Scene::Weather(Weather::fair()));
     world.change(Scene::TableAway(0));
     world.moody = false;
-    if world.max_leases != usize::MAX || world.processes.values().all(|process| process.leaving_since.is_some()) {
-        world.join("last");
+    // Somebody has to be there, and enough of them to hold everything.
+    let staying = |world: &World| {
+        let mut processes = world.processes.values();
+        let count = processes.by_ref().filter(|process| process.leaving_since.is_none()).count();
+        count.saturating_mul(world.max_leases)
+    };
+    while staying(&world) < world.stream.open_shards().count() {
+        world.join(&format!("last-{}", world.processes.len()));
     }
     world.run_until(SECOND + CHAOS + QUIET);
     settled(&mut world);

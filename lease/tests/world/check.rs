@@ -268,7 +268,13 @@ impl Checker {
     }
 
     /// A row vanishes.
-    pub(crate) fn operator_deleted(&mut self, now: u64, row: &Lease) {
+    pub(crate) fn operator_deleted(&mut self, now: u64, row: &Lease, was_last: bool) {
         self.deleted.insert(row.key.clone(), now);
+        if was_last {
+            // An empty table is a new application: nothing of the former one counts.
+            self.settled.clear();
+            self.ended.clear();
+            self.last_read.clear();
+        }
     }
 }

@@ -663,7 +663,7 @@ impl World {
                     let row = &rows[pick % rows.len()];
                     self.table.rows.remove(&row.key);
                     self.table.changed(self.now);
-                    self.check.operator_deleted(self.now, row);
+                    self.check.operator_deleted(self.now, row, rows.len() == 1);
                     let key = row.key.clone();
                     self.say(|| format!("operator deletes {key}"));
                 }
