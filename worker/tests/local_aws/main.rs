@@ -1,0 +1,10 @@
+//! The embedded AWS over HTTP, checked with the real SDKs and with plain bytes. One program, because linking the SDKs takes longer than
+//! the tests.
+
+mod dynamodb;
+mod fanout;
+mod records;
+mod shards;
+mod streams;
+mod wire;
+mod world;
