@@ -28,6 +28,8 @@ mod subscribe;
 #[cfg(test)]
 mod testing;
 mod token;
+#[cfg(test)]
+mod walk_tests;
 mod write;
 
 use std::collections::BTreeMap;

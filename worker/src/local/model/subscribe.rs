@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::Kinesis;
 use super::consumer::ConsumerStatus;
 use super::error::{Error, Result};
 use super::iterator::{StartingPosition, resolve};
@@ -21,6 +20,8 @@ use super::read::{MAX_RECORDS, children_of, millis_behind};
 use super::record::Record;
 use super::sequence::Sequence;
 use super::shard::ChildShard;
+use super::stream::Stream;
+use super::{Kinesis, ModelOptions};
 
 /// What one subscription may carry, if throughput is enforced.
 const BYTES_PER_SECOND: u64 = 2 << 20;
@@ -152,33 +153,25 @@ impl Kinesis {
     /// # Errors
     /// `ResourceInUse` once another subscription took over; `ResourceNotFound` once stream or consumer are gone.
     pub fn next_step(&mut self, subscription: &mut Subscription, now: i64) -> Result<Step> {
-        let ends_at = subscription.since + self.options.subscription_ms;
         if subscription.ended {
             return Ok(Step::End);
         }
         let consumer = self.describe_consumer_by_arn(&subscription.consumer_arn, now)?;
         let (stream, options) = self.live_stream(&subscription.stream, now)?;
         if stream.id != subscription.stream_id || consumer.status == ConsumerStatus::Deleting {
-            return Err(Error::not_found(format!(
-                "Consumer {} was deregistered.",
-                subscription.consumer_arn
-            )));
+            let message = format!("Consumer {} was deregistered.", subscription.consumer_arn);
+            return Err(Error::not_found(message));
         }
-        let shard = stream.shard(
-            &super::shard::shard_id(subscription.shard),
-            &options.account,
-            now,
-        )?;
-        if shard
-            .subscriptions
-            .get(&subscription.consumer_arn)
-            .is_none_or(|latest| latest.id != subscription.id)
-        {
+        let id = super::shard::shard_id(subscription.shard);
+        let shard = stream.shard(&id, &options.account, now)?;
+        let latest = shard.subscriptions.get(&subscription.consumer_arn);
+        if latest.is_none_or(|latest| latest.id != subscription.id) {
+            let arn = &subscription.consumer_arn;
             return Err(Error::in_use(format!(
-                "Another subscription of consumer {} took over.",
-                subscription.consumer_arn
+                "Another subscription of consumer {arn} took over."
             )));
         }
+        let ends_at = subscription.since + options.subscription_ms;
         if now >= ends_at {
             subscription.ended = true;
             return Ok(Step::End);
@@ -187,59 +180,57 @@ impl Kinesis {
             return Ok(Step::Wait((now + RATE_POLL_MS).min(ends_at)));
         }
         let (records, rest) = shard.read(subscription.from, MAX_RECORDS, options.event_bytes);
-        let millis_behind_latest = millis_behind(&records, rest, now);
         if let Some(last) = records.last() {
             let place = shard
                 .origin
                 .place_after(last.sequence_number().index(), now);
-            subscription
-                .rate
-                .charge(records.iter().map(Record::size).sum(), now);
-            return Ok(subscription.event(records, place, millis_behind_latest, now));
+            let behind = millis_behind(&records, rest, now);
+            return Ok(subscription.event(records, place, behind, now));
         }
-        if !shard.is_open() {
-            subscription.ended = true;
-            let child_shards = children_of(stream, subscription.shard);
-            return Ok(Step::Event(SubscribeEvent {
-                records,
-                continuation: None,
-                millis_behind_latest,
-                child_shards,
-            }));
-        }
-        match subscription
-            .silent_since
-            .map(|since| since + options.heartbeat_ms)
-        {
-            Some(heartbeat_at) if now < heartbeat_at => {
-                // A change under way may close the shard, and nobody rings when it is due.
-                let changes_at = stream.changes_at().unwrap_or(ends_at);
-                Ok(Step::Wait(heartbeat_at.min(ends_at).min(changes_at)))
-            }
-            _ => {
-                let place = shard.tip(now);
-                Ok(subscription.event(records, place, millis_behind_latest, now))
-            }
-        }
+        Ok(subscription.without_records(stream, options, ends_at, now))
     }
 }
 
 impl Subscription {
-    fn event(
-        &mut self,
-        records: Vec<Record>,
-        place: Sequence,
-        millis_behind_latest: i64,
-        now: i64,
-    ) -> Step {
+    fn event(&mut self, records: Vec<Record>, place: Sequence, behind: i64, now: i64) -> Step {
         self.from = place;
         self.silent_since = Some(now);
+        self.rate
+            .charge(records.iter().map(Record::size).sum(), now);
         Step::Event(SubscribeEvent {
             records,
             continuation: Some(place),
-            millis_behind_latest,
+            millis_behind_latest: behind,
             child_shards: Vec::new(),
         })
+    }
+
+    /// All records are sent: the shard has ended, or a heartbeat is due, or there is time until then.
+    fn without_records(
+        &mut self,
+        stream: &Stream,
+        options: &ModelOptions,
+        ends_at: i64,
+        now: i64,
+    ) -> Step {
+        let shard = &stream.shards[self.shard as usize];
+        if !shard.is_open() {
+            self.ended = true;
+            return Step::Event(SubscribeEvent {
+                records: Vec::new(),
+                continuation: None,
+                millis_behind_latest: 0,
+                child_shards: children_of(stream, self.shard),
+            });
+        }
+        match self.silent_since.map(|since| since + options.heartbeat_ms) {
+            Some(heartbeat_at) if now < heartbeat_at => {
+                // A change under way may close the shard, and nobody rings when it is due.
+                let changes_at = stream.changes_at().unwrap_or(ends_at);
+                Step::Wait(heartbeat_at.min(ends_at).min(changes_at))
+            }
+            _ => self.event(Vec::new(), shard.tip(now), 0, now),
+        }
     }
 }
 
