@@ -1,5 +1,6 @@
 //! The embedded AWS over HTTP, checked with the real SDKs and with plain bytes. One program, because linking the SDKs takes longer than
 //! the tests.
+#![cfg(feature = "local")]
 
 mod dynamodb;
 mod fanout;

@@ -142,6 +142,7 @@ fn walk(
         .map(|s| s.shard_id)
         .collect();
     let mut waiting: BTreeMap<String, ChildShard> = BTreeMap::new();
+    let mut told = BTreeMap::<String, usize>::new();
     let mut visited = BTreeSet::new();
     let mut history = History::new();
     while !ready.is_empty() {
@@ -149,6 +150,7 @@ fn walk(
         let mut records = Vec::new();
         for child in read(kinesis, dice, &shard, now, &mut records) {
             assert!(child.parents.contains(&shard));
+            *told.entry(child.shard_id.clone()).or_default() += 1;
             waiting.insert(child.shard_id.clone(), child);
         }
         assert!(visited.insert(shard), "no shard comes twice");
@@ -160,11 +162,10 @@ fn walk(
                 .push(payload);
         }
         let free = |child: &ChildShard| child.parents.iter().all(|parent| visited.contains(parent));
-        ready.extend(
-            waiting
-                .extract_if(.., |_, child| free(child))
-                .map(|(id, _)| id),
-        );
+        for (id, child) in waiting.extract_if(.., |_, child| free(child)) {
+            assert_eq!(told[&id], child.parents.len(), "every parent tells of {id}");
+            ready.push(id);
+        }
     }
     assert!(
         waiting.is_empty(),
