@@ -119,7 +119,8 @@ impl Sight {
 
     /// The table was not looked at for too long to say that nothing moved.
     fn in_gap(&self, now: Time) -> bool {
-        self.last_good.is_some_and(|last| now.since(last) > self.gap)
+        self.last_good
+            .is_some_and(|last| now.since(last) > self.gap)
     }
 
     /// Orders a look at the moment when the next row will have stood still for the failover time.
@@ -392,7 +393,9 @@ impl Leases {
             }
         }
         self.leader.observed(view.lock.as_ref(), sent, now.mono);
-        self.sight.missing.retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
+        self.sight
+            .missing
+            .retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
         let pace = self.look_every(now).max(self.look_pause()) + self.sight.last_took;
         let gap = (self.settings.timing.failover() / 2).max(pace * 2);
         let unreadable: BTreeSet<String> =

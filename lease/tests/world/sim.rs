@@ -236,9 +236,7 @@ impl World {
             }
             let now = process.clock.now(self.now);
             let watermarks = process.watermarks();
-            let actions = process
-                .leases
-                .step(|key| watermarks.get(key).cloned(), now);
+            let actions = process.leases.step(|key| watermarks.get(key).cloned(), now);
             for action in actions {
                 // A fatal action ends the process; the rest of the batch goes with it.
                 if self.processes.contains_key(&pid) {
@@ -427,9 +425,7 @@ impl World {
                 rows.put_worker_now(row);
                 Ok(Told::Nothing)
             }
-            Call::RemoveWorker(id, lut) => rows
-                .remove_worker_now(id, *lut)
-                .map(|()| Told::Nothing),
+            Call::RemoveWorker(id, lut) => rows.remove_worker_now(id, *lut).map(|()| Told::Nothing),
         };
         if result.is_ok() {
             self.table.changed(self.now);
@@ -449,10 +445,7 @@ impl World {
         };
         let shards = (!fails).then(|| (self.stream.list(), open));
         let after = self.rng.u64(5..100) * MILLI;
-        self.order(
-            after,
-            Ev::Hear(pid, Event::ShardsListed { stream, shards }),
-        );
+        self.order(after, Ev::Hear(pid, Event::ShardsListed { stream, shards }));
     }
 
     fn start_consumer(&mut self, pid: Pid, lease: &Lease, tenure: Tenure, until: lease::Time) {
@@ -473,7 +466,10 @@ impl World {
             stuck: false,
         };
         self.process(pid).last_words.remove(&lease.key);
-        let former = self.process(pid).consumers.insert(lease.key.clone(), consumer);
+        let former = self
+            .process(pid)
+            .consumers
+            .insert(lease.key.clone(), consumer);
         if former.is_some() {
             self.check
                 .fail(self.now, format!("{pid} starts {} twice", lease.key));
@@ -643,7 +639,10 @@ impl World {
                 }
             }
             Scene::Freeze(number, time) => {
-                if let Some(pid) = self.worker(number).filter(|pid| !self.processes[pid].frozen) {
+                if let Some(pid) = self
+                    .worker(number)
+                    .filter(|pid| !self.processes[pid].frozen)
+                {
                     self.process(pid).frozen = true;
                     self.order(time, Ev::Scene(Scene::Thaw(pid)));
                 }
