@@ -458,7 +458,11 @@ impl Held {
     /// Makes `row` the one that is held, and the phase what the row says about a hand-over.
     fn took_over(&mut self, row: Lease, now: Time) -> Outcome {
         self.lease = row;
-        let heir = self.lease.owner.clone().filter(|_| self.lease.handing_over());
+        let heir = self
+            .lease
+            .owner
+            .clone()
+            .filter(|_| self.lease.handing_over());
         let (phase, outcome) = match (&self.phase, heir) {
             (Phase::Ended { .. }, _) => return Outcome::Held,
             (Phase::HandOver { since, stage, .. }, Some(to)) if *stage != Stage::Offered => {

@@ -165,11 +165,7 @@ fn judge_new<'a>(
 }
 
 /// Whether a shard without a row is done, or before the application's start: a descendant tells.
-fn past<'a>(
-    id: &ShardId,
-    row_of: impl Fn(&ShardId) -> Option<&'a Lease>,
-    shards: &Shards,
-) -> bool {
+fn past<'a>(id: &ShardId, row_of: impl Fn(&ShardId) -> Option<&'a Lease>, shards: &Shards) -> bool {
     shards.any_descendant(id, |child| {
         row_of(&child.id).is_some_and(|row| row.checkpoint != Position::TrimHorizon)
     })
@@ -258,8 +254,7 @@ pub fn startable<'a>(
     lease.parents.iter().all(|parent| match row_of(parent) {
         Some(row) => row.ended() || lease.started(),
         None if lease.checkpoint != Position::TrimHorizon => true,
-        None => {
-            shards.is_some_and(|shards| shards.get(parent).is_none() || past(parent, &row_of, shards))
-        }
+        None => shards
+            .is_some_and(|shards| shards.get(parent).is_none() || past(parent, &row_of, shards)),
     })
 }

@@ -174,7 +174,13 @@ impl Leases {
         self.turned_out(key, before, outcome, now);
     }
 
-    pub(super) fn turned_out(&mut self, key: &LeaseKey, before: Position, outcome: Outcome, now: Now) {
+    pub(super) fn turned_out(
+        &mut self,
+        key: &LeaseKey,
+        before: Position,
+        outcome: Outcome,
+        now: Now,
+    ) {
         match outcome {
             Outcome::Open => {}
             Outcome::Held => self.still_held(key, before),

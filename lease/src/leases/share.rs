@@ -84,7 +84,7 @@ impl Leases {
         self.winding_down.contains_key(key) && !self.held.contains_key(key)
             || self.avoid.contains_key(key)
             || self.queued.contains(key)
-            || self.writing.contains(key) && !self.held.contains_key(key)
+            || self.writing.contains_key(key) && !self.held.contains_key(key)
             || self.reads.contains_key(key) && !self.held.contains_key(key)
             || self
                 .held
@@ -232,11 +232,11 @@ impl Leases {
                 self.child_made(parent, &key, now);
                 self.sight.hurry(now.mono);
             }
-            // Somebody was faster, or there is no clear answer: the next list tells.
-            (
-                _,
-                Err(TableError::Changed(_) | TableError::Unknown(_) | TableError::Unreadable(_)),
-            ) => {
+            // Somebody was faster: the row, or the next list, tells.
+            (_, Err(TableError::Changed(_))) => self.sight.doubt(now.mono),
+            // There is no clear answer: the next list tells.
+            (_, Err(TableError::Unknown(_) | TableError::Unreadable(_))) => {
+                self.pause(&key, now);
                 self.sight.doubt(now.mono);
             }
             (_, Err(_)) => self.pause(&key, now),
@@ -246,7 +246,8 @@ impl Leases {
 
     /// A throttled or refused write is not repeated at once.
     fn pause(&mut self, key: &LeaseKey, now: Now) {
-        let until = now.mono + self.settings.timing.retry_after(4, self.next_id);
+        let until = now.mono + self.settings.timing.retry_after(2, self.next_id);
+        let until = self.avoid.get(key).map_or(until, |known| until.max(*known));
         self.avoid.insert(key.clone(), until);
     }
 

@@ -46,7 +46,10 @@ fn live(seed: u64, trace: bool) -> (Vec<String>, u64) {
     // Somebody has to be there, and enough of them to hold everything.
     let staying = |world: &World| {
         let mut processes = world.processes.values();
-        let count = processes.by_ref().filter(|process| process.leaving_since.is_none()).count();
+        let count = processes
+            .by_ref()
+            .filter(|process| process.leaving_since.is_none())
+            .count();
         count.saturating_mul(world.max_leases)
     };
     while staying(&world) < world.stream.open_shards().count() {
@@ -104,23 +107,37 @@ fn settled(world: &mut World) {
     let mut wrong = Vec::new();
     let mut counts: Vec<usize> = living.iter().map(|_| 0).collect();
     for shard in world.stream.open_shards() {
-        let readers = world.readers(&shard.id);
-        let row = view.leases.iter().find(|row| row.shard == shard.id);
+        let readers = world.readers(shard.id());
+        let row = view.leases.iter().find(|row| row.shard == *shard.id());
         let [reader] = readers[..] else {
-            let row = row.map(|row| (&row.owner, &row.checkpoint_owner, row.counter, &row.checkpoint));
-            wrong.push(format!("{} has the readers {readers:?}: {row:?}", shard.id));
+            let row = row.map(|row| {
+                (
+                    &row.owner,
+                    &row.checkpoint_owner,
+                    row.counter,
+                    &row.checkpoint,
+                )
+            });
+            wrong.push(format!(
+                "{} has the readers {readers:?}: {row:?}",
+                shard.id()
+            ));
             continue;
         };
         let Some(number) = living.iter().position(|(pid, _)| *pid == reader) else {
-            wrong.push(format!("{} is read by {reader}, who leaves", shard.id));
+            wrong.push(format!("{} is read by {reader}, who leaves", shard.id()));
             continue;
         };
         counts[number] += 1;
         if row.and_then(|row| row.reader()) != Some(&living[number].1) {
-            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id));
+            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id()));
         }
-        if world.check.last_read(&shard.id).is_none_or(|last| last + 5 * SECOND < now) {
-            wrong.push(format!("{} is not read", shard.id));
+        if world
+            .check
+            .last_read(shard.id())
+            .is_none_or(|last| last + 5 * SECOND < now)
+        {
+            wrong.push(format!("{} is not read", shard.id()));
         }
     }
     let (least, most) = (counts.iter().min(), counts.iter().max());
