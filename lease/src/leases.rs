@@ -471,7 +471,7 @@ impl Leases {
         self.expire(now);
         self.leadership(now);
         self.look(now);
-        self.replan |= now.mono >= self.sight.next_unread();
+        self.replan |= now.mono >= self.sight.next_unread() || now.mono >= self.avoid_ends();
         if self.replan {
             self.replan = false;
             self.share(now);
@@ -501,6 +501,7 @@ impl Leases {
             .chain([
                 self.list_due(),
                 self.sight.next_unread(),
+                self.avoid_ends(),
                 self.leader.due(self.wants_to_lead()).unwrap_or(Time::NEVER),
                 if self.own_row.asked {
                     Time::NEVER
@@ -537,6 +538,11 @@ impl Leases {
         self.streams
             .iter()
             .position(|stream| stream.spec.id == lease.stream)
+    }
+
+    /// When the next row may be written again that rests after a failure.
+    fn avoid_ends(&self) -> Time {
+        self.avoid.values().copied().min().unwrap_or(Time::NEVER)
     }
 
     fn wants_to_lead(&self) -> bool {

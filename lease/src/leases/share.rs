@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Action, Leases, News, Now, Purpose, UnderWay};
 use crate::{
     assign::{self, Move, Role, Row, Scene},
-    id::{LeaseKey, ShardId},
+    id::{LeaseKey, ShardId, WorkerId},
     lease::Lease,
     renew::Phase,
     sync,
@@ -51,6 +51,7 @@ impl Leases {
     /// What the sharing rule looks at.
     pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
         let failover = self.settings.timing.failover();
+        let heirs = self.heirs_under_way();
         let rows = self
             .sight
             .rows()
@@ -63,6 +64,7 @@ impl Leases {
                     } else {
                         self.sight.unread(&lease.key, failover, now.mono)
                     },
+                    going_to: heirs.get(&lease.key).copied(),
                     startable: self.startable(lease),
                     held,
                     busy: self.busy(&lease.key),
@@ -78,6 +80,24 @@ impl Leases {
             entitled: &self.entitled,
             deputy_patience: self.settings.timing.watch_every() * 2,
         }
+    }
+
+    /// Whose rows will be by what is queued and under way: a plan must not do the same again with other rows.
+    fn heirs_under_way(&self) -> BTreeMap<&LeaseKey, &WorkerId> {
+        let queued = self.queue.iter().map(|(write, _)| write);
+        let under_way = self.writes.values().map(|under_way| &under_way.write);
+        queued
+            .chain(under_way)
+            .filter_map(|write| {
+                let heir = match write {
+                    Write::Acquire(seize) | Write::Take { seize, .. } => &seize.me,
+                    Write::Assign(assign) => &assign.to,
+                    Write::HandOff { to, .. } => to,
+                    _ => return None,
+                };
+                Some((write.key(), heir))
+            })
+            .collect()
     }
 
     fn busy(&self, key: &LeaseKey) -> bool {
