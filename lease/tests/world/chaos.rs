@@ -107,8 +107,8 @@ fn settled(world: &mut World) {
     let mut wrong = Vec::new();
     let mut counts: Vec<usize> = living.iter().map(|_| 0).collect();
     for shard in world.stream.open_shards() {
-        let readers = world.readers(&shard.id);
-        let row = view.leases.iter().find(|row| row.shard == shard.id);
+        let readers = world.readers(shard.id());
+        let row = view.leases.iter().find(|row| row.shard == *shard.id());
         let [reader] = readers[..] else {
             let row = row.map(|row| {
                 (
@@ -118,23 +118,37 @@ fn settled(world: &mut World) {
                     &row.checkpoint,
                 )
             });
+<<<<<<< HEAD
             wrong.push(format!("{} has the readers {readers:?}: {row:?}", shard.id));
+=======
+            wrong.push(format!(
+                "{} has the readers {readers:?}: {row:?}",
+                shard.id()
+            ));
+>>>>>>> h5-rules
             continue;
         };
         let Some(number) = living.iter().position(|(pid, _)| *pid == reader) else {
-            wrong.push(format!("{} is read by {reader}, who leaves", shard.id));
+            wrong.push(format!("{} is read by {reader}, who leaves", shard.id()));
             continue;
         };
         counts[number] += 1;
         if row.and_then(|row| row.reader()) != Some(&living[number].1) {
-            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id));
+            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id()));
         }
         if world
             .check
+<<<<<<< HEAD
             .last_read(&shard.id)
             .is_none_or(|last| last + 5 * SECOND < now)
         {
             wrong.push(format!("{} is not read", shard.id));
+=======
+            .last_read(shard.id())
+            .is_none_or(|last| last + 5 * SECOND < now)
+        {
+            wrong.push(format!("{} is not read", shard.id()));
+>>>>>>> h5-rules
         }
     }
     let (least, most) = (counts.iter().min(), counts.iter().max());
