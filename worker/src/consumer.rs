@@ -287,8 +287,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                 return Next::Parcel(parcel);
             }
             if let Some(position) = self.inbox.take_barren() {
-                self.progress.hand_over(&position);
-                self.progress.settle_all();
+                self.progress.pass(&position);
             }
             self.count();
             if let Some(children) = at_end {
@@ -320,6 +319,9 @@ impl<S: Source, P: Processor> Consumer<S, P> {
     async fn deliver(&mut self, mut parcel: Parcel) -> Option<End> {
         self.count();
         self.progress.hand_over(&parcel.position);
+        if let Some(barren) = &parcel.barren {
+            self.progress.pass(barren);
+        }
         loop {
             if self.clock.mono() >= self.progress.valid_until() {
                 // Nobody has said so yet, but the lease may be somebody else's by now.
