@@ -85,6 +85,7 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
             clock: self.clock.clone(),
             random: self.random.fork(),
             meter: meter.clone(),
+            patience: self.stuck_after,
         };
         let task = self.data.spawn(Box::pin(consume(parts)));
         let member = Member {
