@@ -33,7 +33,8 @@ pub enum Property {
     /// In each shard, records are handed over for the first time in their order, and after all records of the parents.
     InOrder,
     /// No tenure hands anything over once another has begun, or once it has given the row away; and no call of a former
-    /// tenure still runs when a later one hands over, unless its process stands still at that moment.
+    /// tenure still runs when a later one hands over, unless its process stands still at that moment. Two processes with
+    /// one id may read side by side for a failover time at most.
     OneReader,
     /// Only records that were put are handed over, as they were put, and none that a policy drops.
     NothingInvented,

@@ -18,6 +18,8 @@ struct Books<'a> {
     /// The highest position that was ever stored.
     highest: BTreeMap<&'a str, &'a Position>,
     made: BTreeSet<&'a str>,
+    /// The tenure of each row.
+    tenures: BTreeMap<&'a str, u64>,
     children: BTreeMap<&'a str, BTreeSet<&'a ShardId>>,
 }
 
@@ -116,6 +118,9 @@ impl<'a> Books<'a> {
                 before.checkpoint, after.checkpoint
             );
             broken(verdicts, Property::NeverBack, at, what);
+        }
+        if matches!(write.operation, "acquire" | "take") {
+            self.tenures.insert(key.as_str(), after.counter);
         }
         self.given_away_whole(write, verdicts);
         if before.is_some_and(|before| before.checkpoint == after.checkpoint) {

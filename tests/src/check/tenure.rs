@@ -6,6 +6,7 @@ use std::{
 };
 
 use checkpoint::Position;
+use lease::WorkerId;
 
 use super::{Property, Scope, Verdicts, broken};
 use crate::world::history::{Blow, Event, History, Holder, Process, Row};
@@ -21,15 +22,22 @@ struct Watch<'a> {
     /// When processes went on.
     thawed: BTreeMap<Process, Duration>,
     given: BTreeMap<&'a Holder, BTreeSet<&'a Position>>,
+    /// The worker id of each process.
+    ids: BTreeMap<Process, &'a WorkerId>,
+    failover: Duration,
 }
 
 struct Reader<'a> {
     process: Process,
+    since: Duration,
     taken: &'a Row,
 }
 
 pub(super) fn check(scope: &Scope<'_>, history: &History, verdicts: &mut Verdicts) {
-    let mut watch = Watch::default();
+    let mut watch = Watch {
+        failover: history.failover,
+        ..Watch::default()
+    };
     for (at, (time, event)) in history.events.iter().enumerate() {
         match event {
             Event::Applied {
@@ -39,7 +47,10 @@ pub(super) fn check(scope: &Scope<'_>, history: &History, verdicts: &mut Verdict
                 after,
                 ..
             } => {
-                watch.applied(*process, operation, key.as_str(), after.as_ref());
+                watch.applied((*process, *time), operation, key.as_str(), after.as_ref());
+            }
+            Event::Started { process, id } => {
+                watch.ids.insert(*process, id);
             }
             Event::Blow { process, what } => watch.blow(*process, what, *time),
             Event::Handed {
@@ -72,10 +83,23 @@ pub(super) fn check(scope: &Scope<'_>, history: &History, verdicts: &mut Verdict
 }
 
 impl<'a> Watch<'a> {
-    fn applied(&mut self, process: Process, operation: &str, key: &'a str, after: Option<&'a Row>) {
+    fn applied(
+        &mut self,
+        (process, since): (Process, Duration),
+        operation: &str,
+        key: &'a str,
+        after: Option<&'a Row>,
+    ) {
         match (operation, after) {
             ("acquire" | "take", Some(taken)) => {
-                self.reader.insert(key, Some(Reader { process, taken }));
+                self.reader.insert(
+                    key,
+                    Some(Reader {
+                        process,
+                        since,
+                        taken,
+                    }),
+                );
             }
             ("release" | "complete" | "delete", _) => {
                 self.reader.insert(key, None);
@@ -100,29 +124,31 @@ impl<'a> Watch<'a> {
 
     fn one_reader(&self, by: &Holder, at: usize, time: Duration, verdicts: &mut Verdicts) {
         let reader = self.reader.get(by.shard.as_str()).and_then(Option::as_ref);
-        if !reader
-            .is_some_and(|reader| reader.process == by.process && reader.taken.counter == by.tenure)
-        {
-            let now = reader.map_or_else(
-                || "nobody".to_owned(),
-                |reader| {
-                    format!(
-                        "process {} in tenure {}",
-                        reader.process, reader.taken.counter
-                    )
-                },
+        let rightful = reader.is_some_and(|reader| {
+            reader.process == by.process && reader.taken.counter == by.tenure
+        });
+        if !rightful && !reader.is_some_and(|reader| self.twins(reader, by.process, time)) {
+            let what = format!(
+                "{by} was handed a batch, but the reader is {}",
+                spell(reader)
             );
-            let what = format!("{by} was handed a batch, but the reader is {now}");
             broken(verdicts, Property::OneReader, at, what);
         }
         for other in &self.running {
             let still = self.frozen.contains(&other.process)
                 || self.thawed.get(&other.process) == Some(&time);
-            if other.shard == by.shard && *other != by && !still {
+            let twins = reader.is_some_and(|reader| self.twins(reader, other.process, time));
+            if other.shard == by.shard && *other != by && !still && !twins {
                 let what = format!("{by} was handed a batch while a call of {other} runs");
                 broken(verdicts, Property::OneReader, at, what);
             }
         }
+    }
+
+    /// A process that runs under the reader's id, and may not have noticed yet that its row was taken. Ids must be
+    /// unique; where they are not, two processes may read one shard until the next renewal.
+    fn twins(&self, reader: &Reader<'_>, other: Process, time: Duration) -> bool {
+        self.ids.get(&reader.process) == self.ids.get(&other) && time < reader.since + self.failover
     }
 
     /// The first record of a tenure is the one after the position its row had.
@@ -149,4 +175,16 @@ impl<'a> Watch<'a> {
             broken(verdicts, Property::ResumesWhereStored, at, what);
         }
     }
+}
+
+fn spell(reader: Option<&Reader<'_>>) -> String {
+    reader.map_or_else(
+        || "nobody".to_owned(),
+        |reader| {
+            format!(
+                "process {} in tenure {}",
+                reader.process, reader.taken.counter
+            )
+        },
+    )
 }

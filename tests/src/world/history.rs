@@ -11,6 +11,8 @@ pub type Process = usize;
 /// Everything that happened, in the order in which it did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
+    /// The failover time of the world.
+    pub failover: Duration,
     /// The events and when each happened, on the world's clock.
     pub events: Vec<(Duration, Event)>,
     /// How often each kind of fault struck.

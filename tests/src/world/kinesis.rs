@@ -121,6 +121,9 @@ impl Source for RemoteStream {
             .lock()
             .get_records(&iterator, Some(limit), now);
         let answer = answer.map_err(failed)?;
+        if answer.next.is_none() {
+            scene.note_shards();
+        }
         let mut children: Vec<Shard> = answer.child_shards.iter().map(child).collect();
         if !children.is_empty() && scene.strikes("stream_childless_end", odds.childless) {
             children.clear();

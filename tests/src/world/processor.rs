@@ -234,7 +234,13 @@ impl Processor for Handler {
         self.toil().await?;
         if self.scene.plan.manual && (self.scene.calm() || self.scene.dice.chance(0.7)) {
             self.settled(&Position::ShardEnd);
-            checkpointer.checkpoint().await?;
+            // At the end, a checkpoint of the last record is one of the end.
+            match &self.done {
+                Some(last) if self.scene.dice.chance(0.5) => {
+                    checkpointer.checkpoint_record(last).await?;
+                }
+                _ => checkpointer.checkpoint().await?,
+            }
         }
         Ok(())
     }
@@ -258,5 +264,11 @@ impl Processor for Handler {
     async fn lease_lost(&mut self) {
         let longest = self.scene.plan.failover;
         tokio::time::sleep(self.scene.dice.between(Duration::ZERO, longest)).await;
+        if self
+            .scene
+            .strikes("handler_hang", self.scene.handler_odds().hang)
+        {
+            std::future::pending::<()>().await;
+        }
     }
 }

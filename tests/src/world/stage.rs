@@ -204,6 +204,7 @@ impl Scene {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let mut history = std::mem::take(&mut *history);
         history.faults = self.tally.take();
+        history.failover = self.plan.failover;
         history
     }
 
