@@ -413,8 +413,7 @@ impl Held {
                 let outcome = self.went_through(row, write);
                 self.urgent = true;
                 if self.lease.handing_over() && !was_handing_over {
-                    let row = self.lease.clone();
-                    return self.adopt_hand_over(row, now);
+                    return self.begin_hand_over(now);
                 }
                 outcome
             }
@@ -448,9 +447,15 @@ impl Held {
         self.lease.owner = row.owner;
         self.lease.checkpoint_owner = row.checkpoint_owner;
         self.lease.heir_ready = row.heir_ready;
-        if !news {
-            return Outcome::Held;
+        if news {
+            self.begin_hand_over(now)
+        } else {
+            Outcome::Held
         }
+    }
+
+    /// The row, as it is known by now, names an heir, and did not before.
+    fn begin_hand_over(&mut self, now: Time) -> Outcome {
         let to = self
             .lease
             .owner
