@@ -57,8 +57,10 @@ pub struct Parcel {
     pub batch: Batch,
     /// Its bytes of payload.
     pub bytes: usize,
-    /// Done when the batch is: its last record, or a later one of which nothing was handed on.
+    /// Its last record.
     pub position: Position,
+    /// A later Kinesis record of which nothing is handed on, if nothing else waits before it.
+    pub barren: Option<Position>,
     _reserved: Vec<Arc<Reserved>>,
 }
 
@@ -232,16 +234,14 @@ impl Inbox {
         }
         self.ready_bytes -= bytes;
         self.since = (!self.is_empty()).then_some(now);
-        let last = records.last().expect("a batch has records").position();
-        let position = match &self.barren {
-            Some(barren) if self.is_empty() => barren.clone(),
-            _ => last,
+        let barren = if self.is_empty() {
+            self.barren.take()
+        } else {
+            None
         };
-        if self.is_empty() {
-            self.barren = None;
-        }
         Parcel {
-            position,
+            position: records.last().expect("a batch has records").position(),
+            barren,
             bytes,
             _reserved: self.pages_up_to(&records),
             batch: Batch {
