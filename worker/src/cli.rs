@@ -4,6 +4,7 @@
 #[cfg(feature = "local")]
 mod demo;
 mod exit;
+mod iam;
 #[cfg(feature = "local")]
 mod local;
 mod run;
@@ -37,6 +38,8 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
+    /// Print the least-privilege IAM policy a configuration needs.
+    Iam(iam::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
@@ -80,6 +83,7 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Iam(args) => iam::main(args),
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]
