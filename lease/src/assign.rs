@@ -17,6 +17,7 @@ use std::{
 use crate::{
     id::{LeaseKey, WorkerId},
     lease::Lease,
+    time::Time,
 };
 
 /// What this worker may do for the fleet.
@@ -66,8 +67,8 @@ pub struct Scene<'a> {
     pub workers: BTreeMap<WorkerId, Worker>,
     /// No worker takes more leases than this.
     pub max_leases: usize,
-    /// Rows whose parents this worker has just finished.
-    pub entitled: &'a BTreeSet<LeaseKey>,
+    /// Rows whose parents this worker has just finished, and until when that counts.
+    pub entitled: &'a BTreeMap<LeaseKey, Time>,
     /// How long the deputy waits for the leader.
     pub deputy_patience: Duration,
 }
@@ -131,6 +132,8 @@ pub fn heirs(
 struct Plan<'a> {
     scene: &'a Scene<'a>,
     counts: BTreeMap<WorkerId, usize>,
+    /// Rows that are mine by name and dealt with.
+    own: BTreeSet<&'a LeaseKey>,
     moves: Vec<Move>,
 }
 
@@ -155,18 +158,34 @@ impl<'a> Plan<'a> {
         Plan {
             scene,
             counts,
+            own: BTreeSet::new(),
             moves: Vec::new(),
         }
     }
 
     /// Rows that are mine by name.
-    fn own(&mut self, row: &Row<'_>) {
+    fn own(&mut self, row: &Row<'a>) {
         let lease = row.lease;
-        if row.held || row.busy || lease.ended() || lease.owner.as_ref() != Some(self.scene.me) {
+        let me = Some(self.scene.me);
+        if row.held || row.busy || lease.ended() {
+            return;
+        }
+        if lease.checkpoint_owner.as_ref() == me && self.room_for_me() {
+            // A former run of mine was handing it over, or I lost it on the way: the heir waits in vain.
+            self.add(self.scene.me, 1);
+            self.own.insert(&lease.key);
+            self.moves.push(Move::Take(lease.key.clone()));
+            return;
+        }
+        if lease.owner.as_ref() != me {
             return;
         }
         match &lease.checkpoint_owner {
             None if row.unread.is_none() || self.room_for_me() => {
+                if row.unread.is_some() {
+                    self.add(self.scene.me, 1);
+                }
+                self.own.insert(&lease.key);
                 self.moves.push(Move::Acquire(lease.key.clone()));
             }
             Some(from) if from != self.scene.me && row.unread.is_none() && !lease.heir_ready => {
@@ -180,14 +199,12 @@ impl<'a> Plan<'a> {
     fn rescue(&mut self, row: &Row<'_>) {
         let lease = row.lease;
         let Some(unread) = row.unread else { return };
-        let mine_to_acquire =
-            lease.owner.as_ref() == Some(self.scene.me) && lease.checkpoint_owner.is_none();
-        if row.held || lease.ended() || !row.startable || mine_to_acquire {
+        if row.held || lease.ended() || !row.startable || self.own.contains(&lease.key) {
             return;
         }
         let key = lease.key.clone();
         let act = match self.scene.role {
-            _ if self.scene.entitled.contains(&key) => true,
+            _ if self.scene.entitled.contains_key(&key) => true,
             Role::Leader => true,
             Role::Deputy => unread >= self.scene.deputy_patience,
             Role::Follower => false,

@@ -97,6 +97,12 @@ impl Lease {
         self.checkpoint == Position::ShardEnd
     }
 
+    /// Orders what is seen of one life of the row. Within one counter a hand-over can only begin, and its heir only
+    /// answer; both end with a write that raises the counter.
+    pub fn version(&self) -> (u64, bool, bool) {
+        (self.counter, self.handing_over(), self.heir_ready)
+    }
+
     /// A hand-over is under way.
     pub fn handing_over(&self) -> bool {
         self.checkpoint_owner.is_some()

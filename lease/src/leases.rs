@@ -333,11 +333,16 @@ pub struct Leases {
     /// Rows this worker has given up lately.
     avoid: BTreeMap<LeaseKey, Time>,
     callers: Vec<(LeaseKey, Position, Caller)>,
-    /// Children of shards that were finished here.
-    entitled: BTreeSet<LeaseKey>,
+    /// Children of shards that were finished here, and until when this worker looks out for them.
+    entitled: BTreeMap<LeaseKey, Time>,
     /// Writes on rows that are not held: waiting, and under way.
     queue: VecDeque<(Write, Purpose)>,
     writes: BTreeMap<WriteId, UnderWay>,
+    /// The keys in `queue`, and those in `writes`: at most one of each per row.
+    queued: BTreeSet<LeaseKey>,
+    writing: BTreeSet<LeaseKey>,
+    /// Reads under way, by the tenure they are for.
+    reads: BTreeMap<LeaseKey, Tenure>,
     next_id: u64,
     own_row: OwnRow,
     joined: Time,
@@ -354,6 +359,10 @@ struct StreamState {
     open_at_start: Option<BTreeSet<ShardId>>,
     asked: Option<Time>,
     next: Time,
+    /// When `shards` was asked for.
+    listed: Option<Time>,
+    /// A row is younger than `shards` and needs it to be judged.
+    outdated: bool,
 }
 
 /// Why a write on a row that is not held is done.
@@ -393,6 +402,8 @@ impl Leases {
                 open_at_start: None,
                 asked: None,
                 next: now.mono,
+                listed: None,
+                outdated: false,
             })
             .collect();
         Leases {
@@ -411,9 +422,12 @@ impl Leases {
             winding_down: BTreeMap::new(),
             avoid: BTreeMap::new(),
             callers: Vec::new(),
-            entitled: BTreeSet::new(),
+            entitled: BTreeMap::new(),
             queue: VecDeque::new(),
             writes: BTreeMap::new(),
+            queued: BTreeSet::new(),
+            writing: BTreeSet::new(),
+            reads: BTreeMap::new(),
             next_id: 0,
             own_row: OwnRow {
                 next: now.mono,
@@ -471,6 +485,7 @@ impl Leases {
         self.expire(now);
         self.leadership(now);
         self.look(now);
+        self.replan |= now.mono >= self.sight.next_unread();
         if self.replan {
             self.replan = false;
             self.share(now);
@@ -499,6 +514,7 @@ impl Leases {
         held.chain(streams)
             .chain([
                 self.list_due(),
+                self.sight.next_unread(),
                 self.leader.due(self.wants_to_lead()).unwrap_or(Time::NEVER),
                 if self.own_row.asked {
                     Time::NEVER
@@ -609,12 +625,8 @@ impl Leases {
 
     fn enqueue(&mut self, write: Write, purpose: Purpose) {
         let key = write.key();
-        let known = self.queue.iter().any(|(queued, _)| queued.key() == key)
-            || self
-                .writes
-                .values()
-                .any(|under_way| under_way.write.key() == key);
-        if !known {
+        let free = !self.writing.contains(key) && !self.avoid.contains_key(key);
+        if free && self.queued.insert(key.clone()) {
             self.queue.push_back((write, purpose));
         }
     }
@@ -632,6 +644,7 @@ impl Leases {
             let Some((write, purpose)) = self.queue.pop_front() else {
                 return;
             };
+            self.queued.remove(write.key());
             self.send(write, Some(purpose), now);
         }
     }
@@ -640,6 +653,7 @@ impl Leases {
         self.next_id += 1;
         let id = WriteId(self.next_id);
         self.out.push(Action::Write(id, write.clone()));
+        self.writing.insert(write.key().clone());
         self.writes.insert(
             id,
             UnderWay {
@@ -655,10 +669,13 @@ impl Leases {
             return;
         };
         let key = under_way.write.key().clone();
+        self.writing.remove(&key);
         match &result {
-            Ok(Some(row)) => self.sight.wrote(row, now.mono),
+            Ok(Some(row)) => self.sight.wrote(row, under_way.sent, now.mono),
             Ok(None) => self.sight.deleted(&key, now.mono),
-            Err(TableError::Changed(Some(row))) => self.sight.wrote(row, now.mono),
+            Err(TableError::Changed(Some(row))) => {
+                self.sight.wrote(row, under_way.sent, now.mono);
+            }
             Err(TableError::Changed(None)) => {}
             Err(error) => self.out.push(Action::Tell(News::WriteFailed(
                 key.clone(),

@@ -3,9 +3,10 @@
 //! * At most one write is under way; a renewal carries the newest watermark.
 //! * A belief rests on the moment the last good write was **sent** (hazard H3).
 //! * A refused write means lost, with two exceptions that the row itself proves: a hand-over was started (the counter
-//!   did not move), or an earlier write of this very tenure got through late (one step further, same session, a
-//!   checkpoint that this tenure wrote) – hazard H21.
+//!   did not move), or a write of this very tenure whose answer was unclear got through (one step further, and just
+//!   what that write would leave) – hazard H21. The belief then rests on the moment **that** write was sent.
 //! * A write without a clear answer is followed by a read of the row before anything else is written (hazard H22).
+//!   A read that does not show it proves nothing for later: the write may still be on its way.
 //! * The stored position never goes back: a tenure starts from the row it seized and only writes what is greater.
 
 use checkpoint::Position;
@@ -42,6 +43,8 @@ pub struct Held {
     /// When `lease.checkpoint` was last looked after.
     checked: Time,
     in_flight: Option<InFlight>,
+    /// Writes on the present counter without a clear answer. At most one of them can ever get through.
+    unclear: Vec<InFlight>,
     doubt: Option<Doubt>,
     not_before: Time,
     failures: u32,
@@ -84,7 +87,9 @@ pub enum Phase {
 /// How far a lease on its way out is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The heir has not answered; reading goes on.
+    /// The holder means to hand over, but the row does not say so yet; reading goes on.
+    Offered,
+    /// The row names the heir, who has not answered; reading goes on.
     Waiting,
     /// Reading has stopped, the batch in hand completes.
     Draining,
@@ -109,10 +114,10 @@ enum Last {
     Revert,
 }
 
-#[derive(Clone, Debug)]
+/// The row has to be read; since when it is asked for.
+#[derive(Clone, Copy, Debug)]
 struct Doubt {
-    write: InFlight,
-    asked: bool,
+    asked: Option<Time>,
 }
 
 /// What to do for a held lease.
@@ -163,6 +168,7 @@ impl Held {
             sent,
             checked: sent,
             in_flight: None,
+            unclear: Vec::new(),
             doubt: None,
             not_before: Time::ZERO,
             failures: 0,
@@ -193,22 +199,26 @@ impl Held {
 
     /// When [`Held::next`] has something to do. `Time::NEVER` while an answer is awaited.
     pub fn due(&self) -> Time {
-        if self.in_flight.is_some() || self.doubt.as_ref().is_some_and(|doubt| doubt.asked) {
+        if self.in_flight.is_some() || self.doubt.is_some_and(|doubt| doubt.asked.is_some()) {
             return Time::NEVER;
         }
         if self.doubt.is_some() || self.urgent || self.ready_for_last() {
             return self.not_before;
         }
-        // The first renewal comes early, at a point that differs from row to row: renewals of one worker are spread
-        // over the interval (hazard H23).
-        let interval = if self.lease.counter == self.tenure {
-            self.timing.renew_every().mul_f64(0.5 + 0.5 * self.spread())
-        } else {
-            self.timing.renew_every()
-        };
-        (self.sent + interval)
+        self.renewal_due()
             .min(self.checked + self.timing.checkpoint_every())
             .max(self.not_before)
+    }
+
+    /// The first renewal comes early, at a point that differs from row to row: renewals of one worker are spread over
+    /// the interval (hazard H23).
+    fn renewal_due(&self) -> Time {
+        let every = self.timing.renew_every();
+        if self.lease.counter > self.tenure {
+            return self.sent + every;
+        }
+        let spread = (salt(&self.lease.key, 0) % 1024) as f64 / 1024.0;
+        self.sent + every.mul_f64(0.5 + 0.5 * spread)
     }
 
     fn ready_for_last(&self) -> bool {
@@ -221,25 +231,19 @@ impl Held {
         }
     }
 
-    fn spread(&self) -> f64 {
-        (salt(&self.lease.key, 0) % 1024) as f64 / 1024.0
-    }
-
     /// What to do now, if it is time. `watermark`: everything up to there is settled.
     pub fn next(&mut self, watermark: Option<&Position>, now: Time) -> Option<Next> {
         if now < self.due() {
             return None;
         }
         if let Some(doubt) = &mut self.doubt {
-            doubt.asked = true;
+            doubt.asked = Some(now);
             return Some(Next::Read);
         }
         let checkpoint = watermark
             .filter(|watermark| **watermark > self.lease.checkpoint)
             .cloned();
-        let renewal_due =
-            now >= self.sent + self.timing.renew_every().mul_f64(0.5 + 0.5 * self.spread());
-        if checkpoint.is_none() && !renewal_due && !self.ready_for_last() {
+        if checkpoint.is_none() && now < self.renewal_due() && !self.ready_for_last() {
             // Nothing new to store: look again when a renewal or the next checkpoint is due.
             self.urgent = false;
             self.checked = now;
@@ -331,15 +335,16 @@ impl Held {
             return Outcome::Open;
         };
         match result {
-            Ok(Some(row)) => self.went_through(row, &write),
+            Ok(Some(row)) => self.went_through(row, &write, now),
             Ok(None) => Outcome::Lost(None),
-            Err(TableError::Changed(Some(row))) => self.refused(*row, &write, now),
+            Err(TableError::Changed(Some(row))) => {
+                self.unclear.push(write);
+                self.refused(*row, now)
+            }
             Err(TableError::Changed(None) | TableError::Unknown(_) | TableError::Unreadable(_)) => {
                 self.put_off(now);
-                self.doubt = Some(Doubt {
-                    write,
-                    asked: false,
-                });
+                self.unclear.push(write);
+                self.doubt = Some(Doubt { asked: None });
                 Outcome::Open
             }
             Err(TableError::Throttled(_) | TableError::Missing(_) | TableError::Refused(_)) => {
@@ -352,79 +357,79 @@ impl Held {
 
     /// The answer to the read that settles a doubt.
     pub fn read(&mut self, result: Result<Option<Lease>, TableError>, now: Time) -> Outcome {
-        let Some(doubt) = self.doubt.take() else {
+        let Some(Doubt { asked: Some(asked) }) = self.doubt.take() else {
             return Outcome::Open;
         };
         match result {
             Ok(None) => Outcome::Lost(None),
-            Ok(Some(row))
-                if row.counter == self.lease.counter && row.reader() == Some(&self.me) =>
-            {
-                // Not applied, or not yet; if it still comes, the next write is refused and tells.
-                self.urgent = true;
-                self.adopt_hand_over(row, now)
+            Ok(Some(row)) => {
+                if row.counter == self.lease.counter {
+                    // Whatever is still on its way gets through after this read was asked for.
+                    for write in &mut self.unclear {
+                        write.sent = write.sent.max(asked);
+                    }
+                }
+                self.refused(row, now)
             }
-            Ok(Some(row)) => self.refused(row, &doubt.write, now),
             Err(_) => {
                 self.put_off(now);
-                self.doubt = Some(Doubt {
-                    asked: false,
-                    ..doubt
-                });
+                self.doubt = Some(Doubt { asked: None });
                 Outcome::Open
             }
         }
     }
 
-    fn went_through(&mut self, row: Lease, write: &InFlight) -> Outcome {
+    fn went_through(&mut self, row: Lease, write: &InFlight, now: Time) -> Outcome {
         self.failures = 0;
         self.not_before = Time::ZERO;
+        self.unclear.clear();
         self.sent = write.sent;
-        self.lease = row;
+        let outcome = self.took_over(row, now);
         let row = || Box::new(self.lease.clone());
         match write.last {
-            Last::No => Outcome::Held,
+            Last::No | Last::Revert => outcome,
             Last::Release => Outcome::Released(row()),
             Last::HandOver => Outcome::HandedOver(row()),
             Last::ShardEnd => Outcome::Finished(row()),
-            Last::Revert => {
-                self.phase = Phase::Running;
-                Outcome::Held
-            }
         }
     }
 
-    /// The row is not as the write expected.
-    fn refused(&mut self, row: Lease, write: &InFlight, now: Time) -> Outcome {
+    /// The row is perhaps not as the last write expected.
+    fn refused(&mut self, row: Lease, now: Time) -> Outcome {
+        self.urgent = true;
         if row.counter == self.lease.counter && row.reader() == Some(&self.me) {
-            self.urgent = true;
-            return self.adopt_hand_over(row, now);
+            return self.same_counter(row, now);
         }
-        let one_step = row.counter == self.lease.counter + 1;
-        let stored_by_me = row.checkpoint == self.lease.checkpoint
-            || write.checkpoint.as_ref() == Some(&row.checkpoint);
-        if !one_step || !stored_by_me {
-            return Outcome::Lost(Some(Box::new(row)));
+        // If several writes of mine could have left the row so, the earliest may have.
+        let explained = self
+            .unclear
+            .iter()
+            .filter(|write| self.explains(write, &row))
+            .min_by_key(|write| write.sent)
+            .cloned();
+        match explained {
+            Some(write) => {
+                let outcome = self.went_through(row, &write, now);
+                self.urgent = true;
+                outcome
+            }
+            None => Outcome::Lost(Some(Box::new(row))),
+        }
+    }
+
+    /// Whether `write`, done on the row as it is known here, leaves `row`.
+    fn explains(&self, write: &InFlight, row: &Lease) -> bool {
+        let checkpoint = write.checkpoint.as_ref().unwrap_or(&self.lease.checkpoint);
+        if row.counter != self.lease.counter + 1 || row.checkpoint != *checkpoint {
+            return false;
         }
         let mine = row.session.as_ref() == Some(&self.session) && row.reader() == Some(&self.me);
         match write.last {
-            Last::No if mine => {
-                let was_handing_over = self.lease.handing_over();
-                let outcome = self.went_through(row, write);
-                self.urgent = true;
-                if self.lease.handing_over() && !was_handing_over {
-                    let row = self.lease.clone();
-                    return self.adopt_hand_over(row, now);
-                }
-                outcome
-            }
-            Last::ShardEnd if row.ended() => self.went_through(row, write),
-            Last::Revert if mine && !row.handing_over() => self.went_through(row, write),
-            Last::Release if row.owner.is_none() => self.went_through(row, write),
-            Last::HandOver if row.checkpoint_owner.is_none() && row.owner == self.lease.owner => {
-                self.went_through(row, write)
-            }
-            _ => Outcome::Lost(Some(Box::new(row))),
+            Last::No => mine,
+            Last::Revert => mine && !row.handing_over(),
+            Last::ShardEnd => row.ended(),
+            Last::Release => row.reader().is_none(),
+            Last::HandOver => !row.handing_over() && row.owner == self.lease.owner,
         }
     }
 
@@ -434,40 +439,58 @@ impl Held {
             return Outcome::Open;
         }
         if row.counter > self.lease.counter {
-            return Outcome::Lost(Some(Box::new(row.clone())));
+            return self.refused(row.clone(), now);
         }
         if row.counter < self.lease.counter || row.reader() != Some(&self.me) {
             return Outcome::Open;
         }
-        self.adopt_hand_over(row.clone(), now)
+        self.same_counter(row.clone(), now)
     }
 
-    /// The same version of the row, perhaps with a hand-over begun or answered.
-    fn adopt_hand_over(&mut self, row: Lease, now: Time) -> Outcome {
-        let news = row.handing_over() && !self.lease.handing_over();
-        self.lease.owner = row.owner;
-        self.lease.checkpoint_owner = row.checkpoint_owner;
-        self.lease.heir_ready = row.heir_ready;
-        if !news {
+    /// The counter has not moved, but a hand-over may have begun or been answered – or the row is an old sight.
+    fn same_counter(&mut self, row: Lease, now: Time) -> Outcome {
+        if row.version() <= self.lease.version() {
             return Outcome::Held;
         }
-        let to = self
+        self.took_over(row, now)
+    }
+
+    /// Makes `row` the one that is held, and the phase what the row says about a hand-over.
+    fn took_over(&mut self, row: Lease, now: Time) -> Outcome {
+        self.lease = row;
+        let heir = self
             .lease
             .owner
             .clone()
-            .expect("a row that is handed over names its heir");
-        let stage = match &self.phase {
-            Phase::Leaving { stage, .. } | Phase::HandOver { stage, .. } => *stage,
-            Phase::Blocked => Stage::Drained,
-            Phase::Running => Stage::Waiting,
-            Phase::Ended { .. } => return Outcome::HandOver,
+            .filter(|_| self.lease.handing_over());
+        let (phase, outcome) = match (&self.phase, heir) {
+            (Phase::Ended { .. }, _) => return Outcome::Held,
+            (Phase::HandOver { since, stage, .. }, Some(to)) if *stage != Stage::Offered => {
+                let (since, stage) = (*since, *stage);
+                (Phase::HandOver { to, since, stage }, Outcome::Held)
+            }
+            (phase, Some(to)) => {
+                let stage = match phase {
+                    Phase::Leaving { stage, .. } => *stage,
+                    Phase::Blocked => Stage::Drained,
+                    _ => Stage::Waiting,
+                };
+                let since = now;
+                (Phase::HandOver { to, since, stage }, Outcome::HandOver)
+            }
+            // The hand-over was taken back.
+            (Phase::HandOver { since, stage, .. }, None) => match stage {
+                Stage::Offered => return Outcome::Held,
+                Stage::Waiting => (Phase::Running, Outcome::Held),
+                Stage::Draining | Stage::Drained => {
+                    let (since, stage) = (*since, *stage);
+                    (Phase::Leaving { since, stage }, Outcome::Held)
+                }
+            },
+            (_, None) => return Outcome::Held,
         };
-        self.phase = Phase::HandOver {
-            to,
-            since: now,
-            stage,
-        };
-        Outcome::HandOver
+        self.phase = phase;
+        outcome
     }
 
     fn put_off(&mut self, now: Time) {

@@ -6,13 +6,17 @@
 //! * `Latest`: every open shard, pinned to the moment.
 //! * `AtTimestamp`: every shard that was open at that time, as ListShards says when asked with that filter.
 //!
-//! **Later** – the table has rows. A listed shard without one is
+//! **Later** – the table has rows. A shard without one is **past** if a descendant has a row that is not at its
+//! beginning: descendants only leave their beginning, and finished rows are only removed, once their parents are done;
+//! and a row with a start of its own was made where the application began. A listed shard without a row is
 //! * left to its parent's end, if a parent's row is not at its end;
+//! * left alone, if it is past;
 //! * created at its beginning, if all its parents' rows are at their end (hazard H26);
-//! * left alone, if a descendant has a row: it lies before the application's start, or was finished and cleaned up;
 //! * left alone for now, if a listed parent is itself about to be created: the older generation goes first;
 //! * else a hole: created where the application started – at the pin its other rows carry, or at the beginning.
-//!   Never at a new `LATEST`, which would lose what lies between (hazard H27).
+//!   Never at a new `LATEST`, which would lose what lies between (hazard H27). A first creation that was interrupted
+//!   before any row of a closed shard's family was made is completed in the same way: the family's eldest listed shard
+//!   is read from the pin, its children from their beginning, which may repeat older records but loses none.
 //!
 //! **Retire** – a row at its end goes when all its children have rows that are past their beginning and no parent's
 //! row is left (so that order is kept and the table never shows a hole), or when Kinesis lists the shard no more.
@@ -134,25 +138,19 @@ fn judge_new<'a>(
     if scene.leases.contains_key(&shard.id) {
         return Verdict::HasRow;
     }
-    let parent_rows: Vec<_> = shard
+    let mut parent_rows = shard
         .parents
         .iter()
         .filter_map(|parent| scene.leases.get(parent))
-        .collect();
-    if parent_rows.iter().any(|row| !row.ended()) {
+        .peekable();
+    let has_parent_rows = parent_rows.peek().is_some();
+    if parent_rows.any(|row| !row.ended()) {
         return Verdict::Wait;
     }
-    if !parent_rows.is_empty() {
-        return Verdict::Create((Position::TrimHorizon, None));
-    }
-    if scene
-        .shards
-        .any_descendant(&shard.id, |child| scene.leases.contains_key(&child.id))
-    {
+    if past(&shard.id, |id| scene.leases.get(id).copied(), scene.shards) {
         return Verdict::Past;
     }
-    let parents: Vec<_> = scene.shards.parents(shard).collect();
-    for parent in parents {
+    for parent in scene.shards.parents(shard) {
         if matches!(
             judge(scene, parent, verdicts),
             Verdict::Create(_) | Verdict::Wait
@@ -160,7 +158,17 @@ fn judge_new<'a>(
             return Verdict::Wait;
         }
     }
+    if has_parent_rows {
+        return Verdict::Create((Position::TrimHorizon, None));
+    }
     Verdict::Create(hole_start(scene))
+}
+
+/// Whether a shard without a row is done, or before the application's start: a descendant tells.
+fn past<'a>(id: &ShardId, row_of: impl Fn(&ShardId) -> Option<&'a Lease>, shards: &Shards) -> bool {
+    shards.any_descendant(id, |child| {
+        row_of(&child.id).is_some_and(|row| row.checkpoint != Position::TrimHorizon)
+    })
 }
 
 /// Where a hole is read from: nothing may be skipped that the application has asked for.
@@ -235,16 +243,18 @@ pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<Lease
 
 /// Whether reading may begin: every parent is read to its end, or there is nothing of it that this application wants.
 ///
-/// An absent parent row blocks a child at its beginning as long as Kinesis lists the parent (hazard H31): it may not
-/// have been made yet. It does not block a child that is past its beginning or has its own start.
-pub fn startable(
+/// `shards` is a list that was asked for after the row was seen. An absent parent row blocks a child at its beginning
+/// as long as Kinesis lists the parent (hazard H31), since it may not have been made yet; unless another descendant
+/// shows that the parent is past. It does not block a child that is past its beginning or has its own start.
+pub fn startable<'a>(
     lease: &Lease,
-    row_of: impl Fn(&ShardId) -> Option<bool>,
+    row_of: impl Fn(&ShardId) -> Option<&'a Lease>,
     shards: Option<&Shards>,
 ) -> bool {
     lease.parents.iter().all(|parent| match row_of(parent) {
-        Some(ended) => ended || lease.started(),
+        Some(row) => row.ended() || lease.started(),
         None if lease.checkpoint != Position::TrimHorizon => true,
-        None => shards.is_some_and(|shards| shards.get(parent).is_none()),
+        None => shards
+            .is_some_and(|shards| shards.get(parent).is_none() || past(parent, &row_of, shards)),
     })
 }

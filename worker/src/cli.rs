@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand. Reads arguments and the environment, prints, and chooses the exit code.
 #![allow(clippy::disallowed_methods)] // the environment is read here and in `config`
 
+#[cfg(feature = "local")]
+mod demo;
 mod exit;
 #[cfg(feature = "local")]
 mod local;
@@ -35,6 +37,9 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
+    /// See the main job done on an embedded AWS, with a proof at the end. Start here.
+    #[cfg(feature = "local")]
+    Demo(demo::Args),
     /// Serve the embedded AWS (Kinesis and DynamoDB in memory) for other tools.
     #[cfg(feature = "local")]
     Local(local::Args),
@@ -75,6 +80,8 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        #[cfg(feature = "local")]
+        Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]
         Command::Local(args) => local::main(args),
     }

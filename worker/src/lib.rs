@@ -12,6 +12,8 @@ pub mod config;
 mod consumer;
 mod coordinator;
 pub mod delivery;
+#[cfg(feature = "local")]
+pub mod demo;
 pub mod handler;
 pub mod limits;
 #[cfg(feature = "local")]

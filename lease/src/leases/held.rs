@@ -1,7 +1,5 @@
 //! Held rows: their writes, their answers, and the consumers behind them.
 
-use std::collections::BTreeSet;
-
 use checkpoint::Position;
 
 use super::{Action, Caller, Fatal, Halt, Leases, Loss, News, Now, Purpose};
@@ -28,7 +26,7 @@ impl Leases {
         }
     }
 
-    fn keys_of_held(&self, which: impl Fn(&Held) -> bool) -> Vec<LeaseKey> {
+    pub(super) fn keys_of_held(&self, which: impl Fn(&Held) -> bool) -> Vec<LeaseKey> {
         self.held
             .iter()
             .filter(|(_, held)| which(held))
@@ -43,7 +41,7 @@ impl Leases {
             Phase::HandOver { .. } if held.writing() => Time::NEVER,
             Phase::HandOver {
                 since,
-                stage: Stage::Waiting,
+                stage: Stage::Offered | Stage::Waiting,
                 ..
             } => since + timing.heir_patience(),
             Phase::HandOver {
@@ -67,7 +65,7 @@ impl Leases {
         match held.phase.clone() {
             Phase::HandOver {
                 to,
-                stage: Stage::Waiting,
+                stage: Stage::Offered | Stage::Waiting,
                 ..
             } if leaving => {
                 // Nobody answers: the row goes to nobody, so that whoever lives can take it.
@@ -127,8 +125,13 @@ impl Leases {
             let stored = held.lease.checkpoint.clone();
             match next {
                 Some(Next::Write(write)) => self.send(write, None, now),
-                Some(Next::Read) => self.out.push(Action::Read(key)),
-                None => self.answer_callers(&key, Some(&stored)),
+                Some(Next::Read) => {
+                    self.reads.insert(key.clone(), held.tenure);
+                    self.out.push(Action::Read(key));
+                }
+                None => {
+                    self.answer_callers(&key, &stored);
+                }
             }
         }
     }
@@ -153,18 +156,31 @@ impl Leases {
         result: Result<Option<Lease>, TableError>,
         now: Now,
     ) {
-        if let Ok(Some(row)) = &result {
-            self.sight.wrote(row, now.mono);
-        }
-        let Some(held) = self.held.get_mut(key) else {
+        let asked = self.reads.remove(key);
+        let Some(held) = self
+            .held
+            .get_mut(key)
+            .filter(|held| Some(held.tenure) == asked)
+        else {
             return;
         };
+        match &result {
+            Ok(Some(row)) => self.sight.wrote(row, held.renewed(), now.mono),
+            Ok(None) => self.sight.deleted(key, now.mono),
+            Err(_) => {}
+        }
         let before = held.lease.checkpoint.clone();
         let outcome = held.read(result, now.mono);
         self.turned_out(key, before, outcome, now);
     }
 
-    fn turned_out(&mut self, key: &LeaseKey, before: Position, outcome: Outcome, now: Now) {
+    pub(super) fn turned_out(
+        &mut self,
+        key: &LeaseKey,
+        before: Position,
+        outcome: Outcome,
+        now: Now,
+    ) {
         match outcome {
             Outcome::Open => {}
             Outcome::Held => self.still_held(key, before),
@@ -192,12 +208,10 @@ impl Leases {
                 );
             }
             Outcome::Finished(row) => {
-                let children: BTreeSet<LeaseKey> = row
-                    .children
-                    .iter()
-                    .map(|child| LeaseKey::of(row.stream.as_ref(), child))
-                    .collect();
                 if !self.leaving {
+                    let until = now.mono + self.settings.timing.heir_patience();
+                    let key = |child| LeaseKey::of(row.stream.as_ref(), child);
+                    let children = row.children.iter().map(|child| (key(child), until));
                     self.entitled.extend(children);
                 }
                 self.let_go(key, &row, News::Finished(key.clone()), now);
@@ -217,12 +231,18 @@ impl Leases {
             self.out
                 .push(Action::Tell(News::Stored(key.clone(), stored.clone())));
         }
-        self.answer_callers(key, Some(&stored));
+        // A caller whose position was not stored yet wants the next write at once.
+        if self.answer_callers(key, &stored)
+            && let Some(held) = self.held.get_mut(key)
+        {
+            held.hurry();
+        }
     }
 
     /// A hold that ended as intended.
     fn let_go(&mut self, key: &LeaseKey, row: &Lease, news: News, now: Now) {
-        self.answer_callers(key, Some(&row.checkpoint));
+        self.answer_callers(key, &row.checkpoint);
+        self.fail_callers(key);
         self.held.remove(key);
         self.out.push(Action::Tell(News::Stored(
             key.clone(),
@@ -242,11 +262,15 @@ impl Leases {
             .session
             .as_ref()
             .is_some_and(|session| *session != self.settings.session);
-        if row.reader() == Some(me) && other_run {
+        // Once the belief is over, anybody may have had the row in between and given it back.
+        let believed = self
+            .held
+            .get(key)
+            .is_some_and(|held| now.mono < held.valid_until());
+        if row.reader() == Some(me) && other_run && believed {
             self.out
                 .push(Action::Fatal(Fatal::DuplicateWorker(me.clone())));
         }
-        self.sight.wrote(&row, now.mono);
         self.lose(key, Loss::To(row.owner.clone()), now);
     }
 
@@ -328,6 +352,9 @@ impl Leases {
     pub(super) fn seized(&mut self, row: Lease, sent: Time, how: &'static str, now: Now) {
         let key = row.key.clone();
         self.entitled.remove(&key);
+        if row.ended() || now.mono >= self.settings.timing.valid_until(sent) {
+            return;
+        }
         self.out.push(Action::Tell(News::Took {
             key: key.clone(),
             how,
@@ -340,9 +367,6 @@ impl Leases {
             true,
             self.settings.timing,
         );
-        if now.mono >= held.valid_until() {
-            return;
-        }
         self.held.insert(key.clone(), held);
         if self.leaving {
             self.let_nobody(&key, now);
@@ -420,31 +444,36 @@ impl Leases {
         }
     }
 
-    /// Answers the callers of a row whose position is stored by now; all of them with "lost" if `stored` is `None`.
-    pub(super) fn answer_callers(&mut self, key: &LeaseKey, stored: Option<&Position>) {
+    /// Answers the callers of a row whose position is stored by now. Returns whether others still wait.
+    pub(super) fn answer_callers(&mut self, key: &LeaseKey, stored: &Position) -> bool {
         let out = &mut self.out;
         let mut open = false;
         self.callers.retain(|(row, position, caller)| {
-            if row != key {
-                return true;
+            let done = row == key && position <= stored;
+            open |= row == key && !done;
+            if done {
+                out.push(Action::Answer {
+                    caller: *caller,
+                    stored: true,
+                });
             }
-            match stored {
-                Some(stored) if position > stored => {
-                    open = true;
-                    true
-                }
-                _ => {
-                    out.push(Action::Answer {
-                        caller: *caller,
-                        stored: stored.is_some(),
-                    });
-                    false
-                }
-            }
+            !done
         });
-        if open && let Some(held) = self.held.get_mut(key) {
-            held.hurry();
-        }
+        open
+    }
+
+    /// The row is no longer held: whoever still waits is told that the position is not stored.
+    pub(super) fn fail_callers(&mut self, key: &LeaseKey) {
+        let out = &mut self.out;
+        self.callers.retain(|(row, _, caller)| {
+            if row == key {
+                out.push(Action::Answer {
+                    caller: *caller,
+                    stored: false,
+                });
+            }
+            row != key
+        });
     }
 
     pub(super) fn shard_ended(

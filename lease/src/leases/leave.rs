@@ -7,7 +7,7 @@ use super::{Action, Halt, Leases, Now, Purpose};
 use crate::{
     assign::{self, Role},
     id::LeaseKey,
-    renew::{Phase, Stage},
+    renew::{Held, Phase, Stage},
     write::Write,
 };
 
@@ -27,24 +27,19 @@ impl Leases {
         self.leaving = true;
         self.own_row.next = now.mono;
         self.queue.clear();
+        self.queued.clear();
         self.entitled.clear();
         self.sight.hurry(now.mono);
-        let me = self.settings.me.clone();
         for (key, to) in &heirs {
             if let Some(held) = self.held.get_mut(key) {
                 held.phase = Phase::HandOver {
                     to: to.clone(),
                     since: now.mono,
-                    stage: Stage::Waiting,
+                    stage: Stage::Offered,
                 };
             }
-            let write = Write::HandOff {
-                key: key.clone(),
-                from: me.clone(),
-                to: to.clone(),
-            };
-            self.enqueue(write, Purpose::Fleet);
         }
+        self.offer();
         let inherited = |key: &LeaseKey| heirs.iter().any(|(row, _)| row == key);
         let others: Vec<LeaseKey> = self
             .held
@@ -56,6 +51,29 @@ impl Leases {
             .collect();
         for key in others {
             self.let_nobody(&key, now);
+        }
+    }
+
+    /// Writes hand-overs that the rows do not show yet; again, where a write failed or another was under way.
+    pub(super) fn offer(&mut self) {
+        let offered: Vec<Write> = self
+            .held
+            .iter()
+            .filter_map(|(key, held)| match &held.phase {
+                Phase::HandOver {
+                    to,
+                    stage: Stage::Offered,
+                    ..
+                } if !self.avoid.contains_key(key) => Some(Write::HandOff {
+                    key: key.clone(),
+                    from: self.settings.me.clone(),
+                    to: to.clone(),
+                }),
+                _ => None,
+            })
+            .collect();
+        for write in offered {
+            self.enqueue(write, Purpose::Fleet);
         }
     }
 
@@ -99,15 +117,21 @@ impl Leases {
     }
 
     /// Whether everything is handed over by now.
-    pub(super) fn advance_leaving(&mut self, _: Now) {
+    pub(super) fn advance_leaving(&mut self, now: Now) {
         if !self.leaving || self.gone {
             return;
+        }
+        // A hand-over that was taken back late, or a row that was seized late.
+        let idle = |held: &Held| matches!(held.phase, Phase::Running | Phase::Blocked);
+        for key in self.keys_of_held(idle) {
+            self.let_nobody(&key, now);
         }
         let done = self.held.is_empty()
             && self.winding_down.is_empty()
             && self.queue.is_empty()
             && self.writes.is_empty()
-            && !self.leader.writing();
+            && !self.leader.writing()
+            && !self.leader.leads(now.mono);
         if done {
             self.gone = true;
             self.out.push(Action::RemoveWorker {

@@ -21,11 +21,15 @@ impl Leases {
             return;
         }
         self.avoid.retain(|_, until| now.mono < *until);
+        self.forget_entitled(now);
+        self.sight
+            .expect_unread(self.settings.timing.failover(), now.mono);
+        self.notice_outdated_shards(now);
         self.start_blocked();
         self.drain_for_ready_heirs();
         self.ask_for_children();
         if self.leaving {
-            return;
+            return self.offer();
         }
         let role = self.role(now);
         if role == Role::Leader {
@@ -42,7 +46,6 @@ impl Leases {
         for step in moves {
             self.make(step, now);
         }
-        self.forget_entitled();
     }
 
     /// What the sharing rule looks at.
@@ -80,11 +83,9 @@ impl Leases {
     fn busy(&self, key: &LeaseKey) -> bool {
         self.winding_down.contains_key(key) && !self.held.contains_key(key)
             || self.avoid.contains_key(key)
-            || self.queue.iter().any(|(write, _)| write.key() == key)
-            || self
-                .writes
-                .values()
-                .any(|under_way| under_way.purpose.is_some() && under_way.write.key() == key)
+            || self.queued.contains(key)
+            || self.writing.contains(key) && !self.held.contains_key(key)
+            || self.reads.contains_key(key) && !self.held.contains_key(key)
             || self
                 .held
                 .get(key)
@@ -94,6 +95,7 @@ impl Leases {
     /// Rows of every stream that the table lacks.
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
+        let mut first = Vec::new();
         for stream in &self.streams {
             let Some(shards) = &stream.shards else {
                 continue;
@@ -104,7 +106,7 @@ impl Leases {
                 .filter(|lease| lease.stream == stream.spec.id)
                 .map(|lease| (lease.shard.clone(), lease))
                 .collect();
-            made.extend(sync::missing(&sync::Scene {
+            let missing = sync::missing(&sync::Scene {
                 stream: stream.spec.id.as_ref(),
                 made_for: Some(&stream.spec.made_for),
                 start: stream.spec.start,
@@ -112,9 +114,23 @@ impl Leases {
                 open_at_start: stream.open_at_start.as_ref(),
                 leases: &leases,
                 wall: now.wall,
-            }));
+            });
+            if leases.is_empty() && !self.sight.doubtful() {
+                first.extend(missing.iter().map(|lease| lease.key.clone()));
+            }
+            made.extend(missing);
+        }
+        let keys = made.iter().map(|lease| lease.key.clone()).collect();
+        let mut confirmed = self.sight.confirmed_missing(&keys);
+        // A stream that has no rows at all is new, and the first list was consistent.
+        confirmed.extend(first);
+        if confirmed.len() < keys.len() {
+            self.sight.hurry(now.mono);
         }
         for lease in made {
+            if !confirmed.contains(&lease.key) {
+                continue;
+            }
             self.enqueue(Write::Create(Box::new(lease)), Purpose::Fleet);
         }
     }
@@ -221,7 +237,7 @@ impl Leases {
                 _,
                 Err(TableError::Changed(_) | TableError::Unknown(_) | TableError::Unreadable(_)),
             ) => {
-                self.sight.hurry(now.mono);
+                self.sight.doubt(now.mono);
             }
             (_, Err(_)) => self.pause(&key, now),
             (_, Ok(None)) => {}
@@ -246,13 +262,14 @@ impl Leases {
         self.out.push(Action::Tell(news));
     }
 
-    fn forget_entitled(&mut self) {
+    fn forget_entitled(&mut self, now: Now) {
         let sight = &self.sight;
         let held = &self.held;
-        self.entitled.retain(|key| {
-            sight
-                .row(key)
-                .is_some_and(|row| row.owner.is_none() && !row.ended() && !held.contains_key(key))
+        self.entitled.retain(|key, until| {
+            now.mono < *until
+                && sight.row(key).is_some_and(|row| {
+                    row.owner.is_none() && !row.ended() && !held.contains_key(key)
+                })
         });
     }
 }

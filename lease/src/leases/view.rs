@@ -1,13 +1,19 @@
 //! What the table shows, and since when: whom this worker takes for alive, and which rows nobody reads.
 //!
 //! A row's counter is stamped when this process first **sees** it. Ages only count while the table is looked at
-//! without long gaps: after a gap (table away, this process frozen) every stamp starts anew, since nobody can have
-//! renewed, or been seen to renew, in between.
+//! without long gaps: during a gap (table away, this process frozen) no row counts as unread, and after it every stamp
+//! starts anew, since nobody can have renewed, or been seen to renew, in between.
+//!
+//! A row may be removed and made anew (an operator, a restored backup), and its counter starts again. A counter that
+//! is lower than the known one is therefore either an old sight or a new life: the stamp starts anew in both cases, and
+//! a consistent list tells which it is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
+
+use checkpoint::Position;
 
 use super::{Action, Halt, Leases, Loss, News, Now, StreamState};
 use crate::{
@@ -32,6 +38,15 @@ pub(super) struct Sight {
     asked: Option<(Time, Consistency)>,
     next: Time,
     last_good: Option<Time>,
+    /// A pause between two lists that is longer than this is a gap.
+    gap: Duration,
+    /// Something does not fit: the next list must be consistent.
+    doubtful: bool,
+    /// Rows that lists did not show though they should be there, by the number of the first such list.
+    missing: BTreeMap<LeaseKey, u64>,
+    lists: u64,
+    /// The next moment at which a row counts as unread, if it is not seen to move before.
+    next_unread: Time,
     last_took: Duration,
     failures: u32,
 }
@@ -39,6 +54,8 @@ pub(super) struct Sight {
 #[derive(Debug)]
 struct Seen {
     lease: Lease,
+    /// When this life of the row was first seen here.
+    first: Time,
     /// When this counter was first seen here.
     changed: Time,
     /// When the row was last known to be so.
@@ -50,6 +67,8 @@ struct SeenWorker {
     row: WorkerRow,
     changed: Time,
     first: Time,
+    /// It let a lease expire since its row last changed. The row promised life for longer than that.
+    presumed_dead: bool,
 }
 
 impl Sight {
@@ -62,6 +81,11 @@ impl Sight {
             asked: None,
             next: now,
             last_good: None,
+            gap: Duration::ZERO,
+            doubtful: false,
+            missing: BTreeMap::new(),
+            lists: 0,
+            next_unread: Time::NEVER,
             last_took: Duration::ZERO,
             failures: 0,
         }
@@ -84,10 +108,69 @@ impl Sight {
     pub(super) fn unread(&self, key: &LeaseKey, failover: Duration, now: Time) -> Option<Duration> {
         let seen = self.rows.get(key)?;
         let age = now.since(seen.changed);
-        if seen.lease.owner.is_none() && seen.lease.checkpoint_owner.is_none() {
+        if seen.lease.reader().is_none() {
             return Some(age);
         }
+        if self.in_gap(now) {
+            return None;
+        }
         age.checked_sub(failover).filter(|over| !over.is_zero())
+    }
+
+    /// The table was not looked at for too long to say that nothing moved.
+    fn in_gap(&self, now: Time) -> bool {
+        self.last_good
+            .is_some_and(|last| now.since(last) > self.gap)
+    }
+
+    /// Orders a look at the moment when the next row will have stood still for the failover time.
+    pub(super) fn expect_unread(&mut self, failover: Duration, now: Time) {
+        self.next_unread = self
+            .rows
+            .values()
+            .filter(|seen| seen.lease.reader().is_some() && !seen.lease.ended())
+            .map(|seen| seen.changed + failover + Duration::from_millis(1))
+            .filter(|at| *at > now)
+            .min()
+            .unwrap_or(Time::NEVER);
+    }
+
+    pub(super) fn next_unread(&self) -> Time {
+        self.next_unread
+    }
+
+    /// Whether this life of the row was seen before `asked`.
+    pub(super) fn known_before(&self, key: &LeaseKey, asked: Time) -> bool {
+        self.rows.get(key).is_some_and(|seen| seen.first < asked)
+    }
+
+    /// Of the rows that the table seems to lack, those that two lists did not show, the latter of them consistent: a
+    /// list is no snapshot, so one alone may miss a row whose removal had its reasons in rows it showed in an older state.
+    pub(super) fn confirmed_missing(&mut self, keys: &BTreeSet<LeaseKey>) -> BTreeSet<LeaseKey> {
+        let lists = self.lists;
+        self.missing.retain(|key, _| keys.contains(key));
+        for key in keys {
+            self.missing.entry(key.clone()).or_insert(lists);
+        }
+        let certain = |since: &u64| *since < lists && !self.doubtful;
+        let confirmed: BTreeSet<LeaseKey> = self
+            .missing
+            .iter()
+            .filter(|(_, since)| certain(since))
+            .map(|(key, _)| key.clone())
+            .collect();
+        self.doubtful |= confirmed.len() < keys.len();
+        confirmed
+    }
+
+    pub(super) fn doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// The next list must be consistent, and soon.
+    pub(super) fn doubt(&mut self, now: Time) {
+        self.doubtful = true;
+        self.hurry(now);
     }
 
     /// The row was as it is when a question was asked then.
@@ -100,10 +183,11 @@ impl Sight {
         self.next = self.next.min(now);
     }
 
-    /// A write answered with the row as it is. At most one is under way per row, so this is the newest there is.
-    pub(super) fn wrote(&mut self, row: &Lease, now: Time) {
+    /// A question asked at `sent` was answered with the row as it is.
+    pub(super) fn wrote(&mut self, row: &Lease, sent: Time, now: Time) {
         self.touched.insert(row.key.clone(), now);
-        self.saw(row.clone(), true, now);
+        let newest = self.rows.get(&row.key).is_none_or(|seen| seen.known < sent);
+        self.saw(row.clone(), newest, now);
     }
 
     pub(super) fn deleted(&mut self, key: &LeaseKey, now: Time) {
@@ -111,23 +195,37 @@ impl Sight {
         self.rows.remove(key);
     }
 
-    /// A lower counter is an old answer, unless it is `newest`: then the row was removed and made anew.
+    /// `newest`: the answer is younger than what is known, so a lower version is a new life.
     fn saw(&mut self, lease: Lease, newest: bool, now: Time) {
-        match self.rows.get_mut(&lease.key) {
-            Some(seen) if lease.counter < seen.lease.counter && !newest => {}
-            Some(seen) if lease.counter == seen.lease.counter => {
-                seen.lease = lease;
-                seen.known = now;
+        let Some(seen) = self.rows.get_mut(&lease.key) else {
+            let seen = Seen {
+                lease,
+                first: now,
+                changed: now,
+                known: now,
+            };
+            self.rows.insert(seen.lease.key.clone(), seen);
+            return;
+        };
+        let same_counter = lease.counter == seen.lease.counter;
+        let same_life =
+            lease.session == seen.lease.session && lease.checkpoint == seen.lease.checkpoint;
+        if lease.version() < seen.lease.version() && !newest {
+            if !same_counter {
+                seen.changed = now;
+                // An old sight, unless what is known is old itself.
+                self.doubtful |= now.since(seen.known) > STALE_AT_MOST;
             }
-            _ => {
-                let seen = Seen {
-                    lease,
-                    changed: now,
-                    known: now,
-                };
-                self.rows.insert(seen.lease.key.clone(), seen);
-            }
+            return;
         }
+        if lease.counter < seen.lease.counter || same_counter && !same_life {
+            seen.first = now;
+        }
+        if !same_counter || !same_life {
+            seen.changed = now;
+        }
+        seen.known = now;
+        seen.lease = lease;
     }
 
     /// Takes a list in. Returns the keys that are gone.
@@ -138,13 +236,18 @@ impl Sight {
         now: Time,
         gap: Duration,
     ) -> Vec<LeaseKey> {
-        if self.last_good.is_some_and(|last| now.since(last) > gap) {
+        self.gap = gap;
+        if self.in_gap(now) {
             self.rows.values_mut().for_each(|seen| seen.changed = now);
             self.workers
                 .values_mut()
                 .for_each(|seen| seen.changed = now);
         }
         self.last_good = Some(now);
+        self.lists += 1;
+        if consistency == Consistency::Strong {
+            self.doubtful = false;
+        }
         self.touched.retain(|_, at| *at >= sent);
         let shown: BTreeSet<LeaseKey> = view.leases.iter().map(|lease| lease.key.clone()).collect();
         for lease in view.leases {
@@ -177,12 +280,14 @@ impl Sight {
                 Some(seen) => SeenWorker {
                     row,
                     changed: now,
+                    presumed_dead: false,
                     ..seen
                 },
                 None => SeenWorker {
                     row,
                     changed: now,
                     first: now,
+                    presumed_dead: false,
                 },
             };
             self.workers.insert(seen.row.id.clone(), seen);
@@ -190,11 +295,15 @@ impl Sight {
     }
 }
 
+/// A list that shows an older version of a row than one known for longer than this is not just late.
+const STALE_AT_MOST: Duration = Duration::from_secs(2);
+
 impl Leases {
     /// Reads the table and the shards, when it is time.
     pub(super) fn look(&mut self, now: Now) {
         if now.mono >= self.list_due() {
-            let consistency = if self.waits() || !self.sight.loaded() {
+            let certain = self.sight.doubtful || !self.sight.loaded() || self.waits();
+            let consistency = if certain {
                 Consistency::Strong
             } else {
                 Consistency::Eventual
@@ -219,9 +328,7 @@ impl Leases {
 
     /// The leader asks regularly; others once, and whenever a question is open.
     pub(super) fn list_shards_due(&self, stream: &StreamState) -> Time {
-        let wanted = stream.shards.is_none()
-            || self.led
-            || self.held.values().any(|held| held.phase == Phase::Blocked);
+        let wanted = stream.shards.is_none() || stream.outdated || self.led;
         if stream.asked.is_some() || self.leaving || !wanted {
             return Time::NEVER;
         }
@@ -247,6 +354,8 @@ impl Leases {
                 stream.shards = Some(Shards::new(shards));
                 stream.open_at_start = open;
                 stream.next = now.mono + timing.list_shards_every();
+                stream.listed = Some(asked);
+                stream.outdated = false;
                 self.replan = true;
                 self.clean_up(number, asked);
             }
@@ -284,11 +393,15 @@ impl Leases {
             }
         }
         self.leader.observed(view.lock.as_ref(), sent, now.mono);
+        self.sight
+            .missing
+            .retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
         let pace = self.look_every(now).max(self.look_pause()) + self.sight.last_took;
         let gap = (self.settings.timing.failover() / 2).max(pace * 2);
         let unreadable: BTreeSet<String> =
             view.unreadable.iter().map(|bad| bad.key.clone()).collect();
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
+        self.presume_dead(now);
         self.look_at_held(&gone, &unreadable, consistency, now);
         self.replan = true;
         self.sight.next = now.mono + self.look_every(now).max(self.look_pause());
@@ -306,6 +419,8 @@ impl Leases {
             let certain = consistency == Consistency::Strong && !unreadable.contains(key.as_str());
             if certain && self.held.get(key).is_some_and(|held| !held.writing()) {
                 self.lose(key, Loss::Deleted, now);
+            } else if self.held.contains_key(key) {
+                self.sight.doubtful = true;
             }
         }
         let keys: Vec<LeaseKey> = self.held.keys().cloned().collect();
@@ -314,10 +429,10 @@ impl Leases {
                 continue;
             };
             let held = self.held.get_mut(&key).expect("its key was just listed");
-            match held.observed(&row, now.mono) {
-                Outcome::Lost(row) => self.lost_to(&key, row, now),
-                Outcome::HandOver => self.hand_over_begun(&key),
-                _ => {}
+            let before = held.lease.clone();
+            let outcome = held.observed(&row, now.mono);
+            if outcome != Outcome::Held || held.lease.counter != before.counter {
+                self.turned_out(&key, before.checkpoint, outcome, now);
             }
         }
     }
@@ -345,13 +460,13 @@ impl Leases {
         self.leaving
             || self
                 .entitled
-                .iter()
+                .keys()
                 .any(|key| self.sight.row(key).is_some_and(|row| self.startable(row)))
             || self.held.values().any(|held| {
                 matches!(
                     held.phase,
                     Phase::HandOver {
-                        stage: Stage::Waiting,
+                        stage: Stage::Offered | Stage::Waiting,
                         ..
                     }
                 )
@@ -416,7 +531,7 @@ impl Leases {
             };
             let quick =
                 seen.row.every.is_some() && now.mono < seen.first + timing.join_patience() / 2;
-            if now.mono.since(seen.changed) <= patience {
+            if now.mono.since(seen.changed) <= patience && !seen.presumed_dead {
                 living.insert(id.clone(), Worker { quick });
             }
         }
@@ -433,6 +548,24 @@ impl Leases {
             living.insert(self.settings.me.clone(), Worker { quick: false });
         }
         living
+    }
+
+    /// Readers of rows that stand still: their own rows, which promise life for longer, count no more until they change.
+    fn presume_dead(&mut self, now: Now) {
+        let failover = self.settings.timing.failover();
+        let dead: BTreeSet<WorkerId> = self
+            .sight
+            .rows
+            .iter()
+            .filter(|(key, seen)| !self.held.contains_key(*key) && !seen.lease.ended())
+            .filter(|(key, _)| self.sight.unread(key, failover, now.mono).is_some())
+            .filter_map(|(_, seen)| seen.lease.reader().cloned())
+            .collect();
+        for id in dead {
+            if let Some(seen) = self.sight.workers.get_mut(&id) {
+                seen.presumed_dead = true;
+            }
+        }
     }
 
     /// Whether a worker is a Java one: those never answer that they are ready to inherit.
@@ -465,15 +598,48 @@ impl Leases {
 
     /// Whether the parents of a row are done.
     pub(super) fn startable(&self, lease: &Lease) -> bool {
+        // Only a list of shards that was asked for after the row was seen says that a parent is listed no more.
         let shards = self
             .stream_of(lease)
-            .and_then(|number| self.streams[number].shards.as_ref());
-        let row_of = |shard: &ShardId| {
-            self.sight
-                .row(&LeaseKey::of(lease.stream.as_ref(), shard))
-                .map(Lease::ended)
-        };
+            .map(|number| &self.streams[number])
+            .filter(|stream| {
+                stream
+                    .listed
+                    .is_some_and(|asked| self.sight.known_before(&lease.key, asked))
+            })
+            .and_then(|stream| stream.shards.as_ref());
+        let row_of = |shard: &ShardId| self.sight.row(&LeaseKey::of(lease.stream.as_ref(), shard));
         sync::startable(lease, row_of, shards)
+    }
+
+    /// Asks for the shards again where a row cannot be judged by the list at hand.
+    pub(super) fn notice_outdated_shards(&mut self, now: Now) {
+        let mut outdated = BTreeSet::new();
+        for lease in self.sight.rows() {
+            let Some(number) = self.stream_of(lease) else {
+                continue;
+            };
+            let Some(asked) = self.streams[number].listed else {
+                continue;
+            };
+            let orphan = lease.parents.iter().any(|parent| {
+                let key = LeaseKey::of(lease.stream.as_ref(), parent);
+                self.sight.row(&key).is_none()
+            });
+            if orphan
+                && lease.checkpoint == Position::TrimHorizon
+                && !self.sight.known_before(&lease.key, asked)
+            {
+                outdated.insert(number);
+            }
+        }
+        for number in outdated {
+            let stream = &mut self.streams[number];
+            if !stream.outdated {
+                stream.outdated = true;
+                stream.next = stream.next.min(now.mono);
+            }
+        }
     }
 
     pub(super) fn lose(&mut self, key: &LeaseKey, why: Loss, now: Now) {
@@ -481,7 +647,7 @@ impl Leases {
             return;
         };
         self.wind_down(key, &held, Halt::Lost);
-        self.answer_callers(key, None);
+        self.fail_callers(key);
         self.out.push(Action::Tell(News::Lost {
             key: key.clone(),
             why,

@@ -1,11 +1,11 @@
 //! What DynamoDB may answer, and what a caller is told.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use aws_credential_types::provider::{error::CredentialsError, future};
 use aws_sdk_dynamodb::{
     Client, Config,
-    config::{BehaviorVersion, ProvideCredentials, Region},
+    config::{BehaviorVersion, ProvideCredentials, Region, timeout::TimeoutConfig},
 };
 use lease::{Consistency, DynamoTable, LockWrite, Renew, Table, TableError, WorkerRow, Write};
 use serde_json::json;
@@ -174,6 +174,21 @@ async fn a_refusal_tells_the_row() {
         error.to_string(),
         "unreadable row: shard: `leaseCounter` is of type S, not N"
     );
+}
+
+/// The time-outs are the caller's; here they end an attempt that would hang for ever.
+#[tokio::test(start_paused = true)]
+async fn a_hung_call_ends_when_the_caller_said() {
+    let (_, client) = Canned::client([Answer::Never]);
+    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_millis(2_500));
+    let config = client
+        .config()
+        .to_builder()
+        .timeout_config(timeouts.build());
+    let table = DynamoTable::new(&Client::from_conf(config.build()), "t");
+    let error = table.write(&renew()).await.expect_err("an error");
+    assert_eq!(kind(&error), "unknown");
+    assert!(error.to_string().contains("2.5s"), "{error}");
 }
 
 #[tokio::test]

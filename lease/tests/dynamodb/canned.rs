@@ -24,8 +24,10 @@ pub(crate) enum Answer {
     Http(u16, String),
     /// The connection broke before an answer came.
     Broken,
-    /// No answer came in time.
+    /// The connector gave up waiting.
     TimedOut,
+    /// Nothing ever happens.
+    Never,
 }
 
 impl Answer {
@@ -101,6 +103,7 @@ impl HttpConnector for Canned {
                 Ok(HttpResponse::new(status, SdkBody::from(body)))
             }
             Answer::Broken => Err(ConnectorError::io("connection reset".into())),
+            Answer::Never => return HttpConnectorFuture::new(std::future::pending()),
             Answer::TimedOut => Err(ConnectorError::timeout("too slow".into())),
         };
         HttpConnectorFuture::ready(answer)

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use checkpoint::Position;
 use lease::{
-    Consistency, DynamoTable, Lease, LeaseKey, Renew, ShardId, StreamId, Table, TableError, View,
-    WorkerId, WorkerRow, Write,
+    Assign, Consistency, DynamoTable, Lease, LeaseKey, Renew, Seize, ShardId, StreamId, Table,
+    TableError, View, WorkerId, WorkerRow, Write,
 };
 use serde_json::{Value, json};
 
@@ -283,7 +283,64 @@ async fn a_worker_never_writes_over_another_row() {
         assert!(why.contains(id), "{why}");
         assert!(table.remove_worker(&row.id, 12).await.is_err());
     }
-    assert_eq!(dynamo.rows("collide"), before);
+    // Not even a row that has everything but the type.
+    let mut look_alike = with("orders", "entityType", json!({"S": "STREAM"}));
+    look_alike["lut"] = json!({"N": "12"});
+    dynamo.put("collide", &look_alike);
+    let answer = table.remove_worker(&"orders".into(), 12).await;
+    assert_eq!(answer, Err(TableError::Changed(None)));
+    dynamo.row("collide", "orders").expect("it is still there");
+    let mut after = dynamo.rows("collide");
+    after.remove("orders");
+    assert_eq!(after, before);
+}
+
+/// A Java worker that ends a hand-over leaves our mark behind. It must not make the next heir look awake.
+#[tokio::test]
+async fn the_mark_of_an_heir_ends_with_its_hand_over() {
+    let dynamo = Dynamo::start().await;
+    let table = dynamo.table("marks").await;
+    let key = LeaseKey::from("s");
+    let mut left = with("s", "skHeirReady", json!({"S": "b"}));
+    left["leaseOwner"] = json!({"S": "a"});
+    let hand_off = Write::HandOff {
+        key: key.clone(),
+        from: "a".into(),
+        to: "b".into(),
+    };
+    dynamo.put("marks", &left);
+    let row = table
+        .write(&hand_off)
+        .await
+        .expect("it holds")
+        .expect("a row");
+    assert!(row.handing_over() && !row.heir_ready);
+
+    left["leaseOwner"] = json!({"S": "b"});
+    let seize = Seize {
+        key: key.clone(),
+        me: "b".into(),
+        session: "run".into(),
+        seen_counter: 12,
+        pin: None,
+    };
+    let assign = Write::Assign(Assign {
+        key: key.clone(),
+        to: "c".into(),
+        owner: Some("b".into()),
+        checkpoint_owner: None,
+        counter: 12,
+    });
+    let take = Write::Take {
+        seize: seize.clone(),
+        owner: Some("b".into()),
+    };
+    for write in [Write::Acquire(seize), take, assign] {
+        dynamo.put("marks", &left);
+        table.write(&write).await.expect("it holds");
+        let row = dynamo.row("marks", "s").expect("a row");
+        assert_eq!(row.get("skHeirReady"), None, "after {write}");
+    }
 }
 
 #[tokio::test]

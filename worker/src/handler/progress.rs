@@ -122,11 +122,6 @@ impl Progress {
         self.with(|tracker| tracker.largest().cloned())
     }
 
-    /// Handed over and not done.
-    pub(crate) fn unsettled(&self) -> bool {
-        self.with(|tracker| tracker.unsettled() > 0)
-    }
-
     pub(crate) fn believe(&self, until: Time) {
         self.valid_until.store(micros(until), Ordering::Release);
     }

@@ -76,8 +76,9 @@ mod tests {
 
     #[test]
     fn uses_fill_windows() {
-        // (capacity per second, uses as (at, amount), asked at, room)
-        let cases: [(u64, &[(i64, u64)], i64, u64); 7] = [
+        /// Capacity per second, uses as (at, amount), when it is asked, the room it has then.
+        type Case = (u64, &'static [(i64, u64)], i64, u64);
+        let cases: [Case; 7] = [
             (5, &[], 0, 5),
             (5, &[(0, 1), (200, 1), (400, 1), (600, 1), (800, 1)], 999, 0),
             (

@@ -1,7 +1,6 @@
 //! The real SDK against the embedded DynamoDB, through the gate.
 
-mod local_support;
-
+use crate::world::{code, start};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
@@ -9,7 +8,6 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
     PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, ScalarAttributeType,
 };
-use local_support::{code, start};
 use shardkeeper::local::faults::{Action, Rule, Service};
 use shardkeeper::local::model::ModelOptions;
 

@@ -1,7 +1,6 @@
 //! The real SDK against the embedded Kinesis: consumers and SubscribeToShard.
 
-mod local_support;
-
+use crate::world::{T0, World, code, payloads, shard, start};
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::operation::subscribe_to_shard::SubscribeToShardOutput;
 use aws_sdk_kinesis::primitives::DateTime;
@@ -10,7 +9,6 @@ use aws_sdk_kinesis::types::{
     ConsumerStatus, ShardIteratorType, StartingPosition, SubscribeToShardEvent,
     SubscribeToShardEventStream,
 };
-use local_support::{T0, World, code, payloads, shard, start};
 use shardkeeper::local::faults::{Action, Rule, Service};
 use shardkeeper::local::model::ModelOptions;
 

@@ -1,5 +1,4 @@
 //! The embedded AWS and real SDK clients for it, on a clock that a test moves.
-#![allow(dead_code)] // each test binary uses its part
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +10,20 @@ use aws_sdk_kinesis::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_kinesis::error::ProvideErrorMetadata;
 use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
 use aws_sdk_kinesis::primitives::{Blob, DateTime};
-use aws_sdk_kinesis::types::{Record, ShardIteratorType};
+use aws_sdk_kinesis::types::{Record, ShardIteratorType, StreamStatus};
 use shardkeeper::local::model::ModelOptions;
 use shardkeeper::local::{LocalAws, LocalOptions};
 
 /// Where every test's clock begins; deliberately not a whole second.
-pub const T0: i64 = 1_764_500_000_123;
+pub(crate) const T0: i64 = 1_764_500_000_123;
 
-pub struct World {
-    pub aws: LocalAws,
-    pub kinesis: Client,
+pub(crate) struct World {
+    pub(crate) aws: LocalAws,
+    pub(crate) kinesis: Client,
     clock: Arc<AtomicI64>,
 }
 
-pub async fn start(model: ModelOptions) -> World {
+pub(crate) async fn start(model: ModelOptions) -> World {
     let clock = Arc::new(AtomicI64::new(T0));
     let reads = Arc::clone(&clock);
     let options = LocalOptions {
@@ -43,7 +42,7 @@ pub async fn start(model: ModelOptions) -> World {
     }
 }
 
-pub fn kinesis_client(url: &str) -> Client {
+pub(crate) fn kinesis_client(url: &str) -> Client {
     let config = aws_sdk_kinesis::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
@@ -56,15 +55,15 @@ pub fn kinesis_client(url: &str) -> Client {
 }
 
 impl World {
-    pub fn advance(&self, millis: i64) {
+    pub(crate) fn advance(&self, millis: i64) {
         self.clock.fetch_add(millis, Ordering::SeqCst);
     }
 
-    pub fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.clock.load(Ordering::SeqCst)
     }
 
-    pub async fn create(&self, stream: &str, shards: i32) {
+    pub(crate) async fn create(&self, stream: &str, shards: i32) {
         self.kinesis
             .create_stream()
             .stream_name(stream)
@@ -75,7 +74,7 @@ impl World {
     }
 
     /// Puts one record at a hash key; answers shard id and sequence number.
-    pub async fn put(&self, stream: &str, data: &str, hash_key: u128) -> (String, String) {
+    pub(crate) async fn put(&self, stream: &str, data: &str, hash_key: u128) -> (String, String) {
         let put = self
             .kinesis
             .put_record()
@@ -86,7 +85,12 @@ impl World {
         (placed.shard_id, placed.sequence_number)
     }
 
-    pub async fn iterator(&self, stream: &str, shard: &str, kind: ShardIteratorType) -> String {
+    pub(crate) async fn iterator(
+        &self,
+        stream: &str,
+        shard: &str,
+        kind: ShardIteratorType,
+    ) -> String {
         let iterator = self
             .kinesis
             .get_shard_iterator()
@@ -101,7 +105,7 @@ impl World {
             .expect("iterator")
     }
 
-    pub async fn page(&self, iterator: &str) -> GetRecordsOutput {
+    pub(crate) async fn page(&self, iterator: &str) -> GetRecordsOutput {
         self.kinesis
             .get_records()
             .shard_iterator(iterator)
@@ -111,7 +115,7 @@ impl World {
     }
 
     /// The payloads of a shard from its trim horizon, and the page that ended it or came empty.
-    pub async fn drain(&self, stream: &str, shard: &str) -> (Vec<String>, GetRecordsOutput) {
+    pub(crate) async fn drain(&self, stream: &str, shard: &str) -> (Vec<String>, GetRecordsOutput) {
         let mut iterator = self
             .iterator(stream, shard, ShardIteratorType::TrimHorizon)
             .await;
@@ -127,7 +131,7 @@ impl World {
     }
 
     /// Every shard of the stream: id to (parent, adjacent parent, is open).
-    pub async fn family(
+    pub(crate) async fn family(
         &self,
         stream: &str,
     ) -> BTreeMap<String, (Option<String>, Option<String>, bool)> {
@@ -155,19 +159,19 @@ impl World {
     }
 }
 
-pub fn payloads(records: &[Record]) -> Vec<String> {
+pub(crate) fn payloads(records: &[Record]) -> Vec<String> {
     records
         .iter()
         .map(|r| String::from_utf8(r.data.as_ref().to_vec()).expect("text"))
         .collect()
 }
 
-pub fn shard(index: u32) -> String {
+pub(crate) fn shard(index: u32) -> String {
     format!("shardId-{index:012}")
 }
 
 /// The error code of a refused call.
-pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -> String {
+pub(crate) fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -> String {
     match result {
         Ok(answer) => panic!("expected a refusal, got {answer:?}"),
         Err(error) => error.code().unwrap_or("no code").to_owned(),
@@ -175,7 +179,31 @@ pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -
 }
 
 /// Epoch milliseconds of a time as the SDK reads it: its way from JSON's decimal number loses up to a microsecond.
-pub fn millis(time: Option<&DateTime>) -> i64 {
+pub(crate) fn millis(time: Option<&DateTime>) -> i64 {
     let nanos = time.expect("a time").as_nanos();
     i64::try_from((nanos + 500_000).div_euclid(1_000_000)).expect("in range")
+}
+
+/// Every change of state takes 100 ms.
+pub(crate) fn slow() -> ModelOptions {
+    ModelOptions {
+        create_ms: 100,
+        update_ms: 100,
+        delete_ms: 100,
+        ..ModelOptions::default()
+    }
+}
+
+pub(crate) async fn status(world: &World, stream: &str) -> StreamStatus {
+    let summary = world
+        .kinesis
+        .describe_stream_summary()
+        .stream_name(stream)
+        .send()
+        .await
+        .expect("described");
+    summary
+        .stream_description_summary
+        .expect("summary")
+        .stream_status
 }

@@ -1,12 +1,10 @@
 //! The embedded Kinesis as bytes: CBOR, error shapes, malformed requests, and fault rules over HTTP, by a client that is no SDK.
 
-mod local_support;
-
+use crate::world::{World, code, kinesis_client, shard, start};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use local_support::{World, code, kinesis_client, shard, start};
 use serde_json::{Value, json};
 use shardkeeper::local::model::ModelOptions;
 
@@ -208,7 +206,7 @@ async fn cbor_carries_every_operation() {
     let arrival = [
         &text("ApproximateArrivalTimestamp")[..],
         &[0xC1, 0x1B],
-        &local_support::T0.to_be_bytes(),
+        &crate::world::T0.to_be_bytes(),
     ]
     .concat();
     assert!(
@@ -220,7 +218,7 @@ async fn cbor_carries_every_operation() {
 
     // A timestamp in a request counts milliseconds as well: at this one both records are there, a millisecond later none.
     world.advance(1000);
-    for (at, expect) in [(local_support::T0, true), (local_support::T0 + 1, false)] {
+    for (at, expect) in [(crate::world::T0, true), (crate::world::T0 + 1, false)] {
         let timestamp = [&[0xC1, 0x1B][..], &at.to_be_bytes()].concat();
         let request = map(&[
             ("StreamName", text("s")),

@@ -13,6 +13,7 @@
 mod admin;
 mod consumer;
 mod error;
+mod iterator;
 mod list;
 mod options;
 mod quota;
@@ -27,6 +28,8 @@ mod subscribe;
 #[cfg(test)]
 mod testing;
 mod token;
+#[cfg(test)]
+mod walk_tests;
 mod write;
 
 use std::collections::BTreeMap;
@@ -35,10 +38,11 @@ use std::sync::Arc;
 pub use admin::{CreateStream, StreamPage, StreamShards};
 pub use consumer::{Consumer, ConsumerPage, ConsumerStatus};
 pub use error::{Code, Error, Result};
+pub use iterator::{ShardIterator, StartingPosition};
 pub(crate) use list::MAX_RESULTS;
 pub use list::{ShardFilter, ShardPage};
 pub use options::ModelOptions;
-pub use read::{GetRecords, ShardIterator, StartingPosition};
+pub use read::GetRecords;
 pub use record::Record;
 pub(crate) use record::write_seconds;
 pub use sequence::{NotASequence, Sequence};

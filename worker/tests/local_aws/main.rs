@@ -1,0 +1,11 @@
+//! The embedded AWS over HTTP, checked with the real SDKs and with plain bytes. One program, because linking the SDKs takes longer than
+//! the tests.
+#![cfg(feature = "local")]
+
+mod dynamodb;
+mod fanout;
+mod records;
+mod shards;
+mod streams;
+mod wire;
+mod world;

@@ -1,0 +1,15 @@
+//! The program as its users run it: real processes, real signals, real time, on the embedded AWS over HTTP.
+//!
+//! These tests run one after the other ([`harness::turn`]): they watch how long shards stand still, and a busy machine
+//! would spoil that. Limits are the product's own promises; what is faster is measured by the benchmarks.
+
+#![allow(clippy::disallowed_methods)] // real processes in real time are the point here
+
+mod bad_input;
+mod drain;
+mod failover;
+mod faults;
+mod harness;
+mod reshard;
+mod resume;
+mod zombie;

@@ -1,0 +1,85 @@
+//! Splits and merges under load.
+
+use std::time::{Duration, Instant};
+
+use shardkeeper::clock::system_wall;
+
+use crate::harness::World;
+
+#[test]
+fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
+    let mut world = World::new("reshard", 4);
+    world.produce();
+    world.start("one", &[]);
+    world.start("two", &[]);
+    world.balanced(&["one", "two"], 4);
+    for _ in 0..2 {
+        let shards = world.open_shards();
+        let first = &shards[0];
+        let middle =
+            first.starting_hash_key + (first.ending_hash_key - first.starting_hash_key) / 2;
+        let at = Instant::now();
+        world
+            .aws
+            .kinesis()
+            .lock()
+            .split_shard("orders", &first.shard_id, middle, system_wall())
+            .expect("an open shard");
+        world.watch(Duration::from_millis(2500));
+        let shards = world.open_shards();
+        let (a, b) = (&shards[shards.len() - 2], &shards[shards.len() - 1]);
+        world
+            .aws
+            .kinesis()
+            .lock()
+            .merge_shards("orders", &a.shard_id, &b.shard_id, system_wall())
+            .expect("two adjacent open shards");
+        world.watch(Duration::from_millis(2500));
+        let wait = world.longest_wait(at);
+        assert!(
+            wait <= Duration::from_millis(2_500),
+            "a record of a child waited {wait:?}"
+        );
+    }
+    world.finish(Duration::from_secs(10));
+    world.assert_order();
+    assert_eq!(world.repeats(), 0);
+    // Children come after their parents, in the order of first sight.
+    let shards = world
+        .aws
+        .kinesis()
+        .lock()
+        .list_shards(
+            "orders",
+            &shardkeeper::local::model::ShardFilter::FromTrimHorizon,
+            None,
+            1_000,
+            system_wall(),
+        )
+        .expect("lists")
+        .shards;
+    for shard in &shards {
+        let first = world
+            .deliveries
+            .iter()
+            .position(|delivery| delivery.shard == shard.shard_id);
+        for parent in [&shard.parent, &shard.adjacent_parent]
+            .into_iter()
+            .flatten()
+        {
+            let last = world
+                .deliveries
+                .iter()
+                .rposition(|delivery| delivery.shard == *parent);
+            // Both in one look at two files: the order within it says nothing.
+            if let (Some(first), Some(last)) = (first, last) {
+                let (first, last) = (&world.deliveries[first], &world.deliveries[last]);
+                assert!(
+                    last.seen <= first.seen,
+                    "{} begins before {parent} is through",
+                    shard.shard_id
+                );
+            }
+        }
+    }
+}
