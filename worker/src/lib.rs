@@ -128,5 +128,6 @@ pub mod limits;
 pub mod local;
 pub mod logging;
 pub mod metrics;
+pub mod producer;
 pub mod run;
 pub mod source;
