@@ -29,6 +29,7 @@ pub(crate) struct Checker {
     twins: BTreeMap<LeaseKey, u64>,
     calls: BTreeMap<&'static str, u64>,
     allowance: u32,
+    reborn: Option<u64>,
     per_second: (u64, BTreeMap<Pid, u32>),
     history: DefaultHasher,
 }
@@ -150,6 +151,16 @@ impl Checker {
         }
     }
 
+    /// The first row of an empty table: a new application, for which nothing of a former one counts.
+    pub(crate) fn reborn(&mut self, now: u64) {
+        if !self.last_read.is_empty() {
+            self.reborn = Some(now);
+        }
+        self.settled.clear();
+        self.ended.clear();
+        self.last_read.clear();
+    }
+
     /// A consumer starts.
     pub(crate) fn started(
         &mut self,
@@ -169,8 +180,10 @@ impl Checker {
             );
         }
         for parent in stream.get(&lease.shard).parents() {
-            // A parent that was closed before the application's start is nobody's.
-            let touched = self.last_read.contains_key(parent);
+            // A parent that was closed before the application's start is nobody's; whoever still reads for a former
+            // application does not know that it is over.
+            let touched =
+                self.last_read.contains_key(parent) && self.reborn.is_none_or(|at| now > at + 12 * SECOND);
             if touched && !self.ended.contains(parent) {
                 self.fail(now, format!("{pid} starts {} before {parent}", lease.key));
             }
@@ -276,13 +289,7 @@ impl Checker {
     }
 
     /// A row vanishes.
-    pub(crate) fn operator_deleted(&mut self, now: u64, row: &Lease, was_last: bool) {
+    pub(crate) fn operator_deleted(&mut self, now: u64, row: &Lease) {
         self.deleted.insert(row.key.clone(), now);
-        if was_last {
-            // An empty table is a new application: nothing of the former one counts.
-            self.settled.clear();
-            self.ended.clear();
-            self.last_read.clear();
-        }
     }
 }

@@ -408,6 +408,9 @@ impl World {
                 let before = rows.row(write.key());
                 let result = rows.write_now(write);
                 if result.is_ok() {
+                    if before.is_none() && rows.len() == 1 {
+                        self.check.reborn(self.now);
+                    }
                     let after = result.clone().expect("looked at");
                     self.check.stored(
                         self.now,
@@ -422,7 +425,7 @@ impl World {
                 result.map(Told::Row)
             }
             Call::Lock(write) => {
-                let before = rows.view_lock();
+                let before = rows.lock_row();
                 let result = rows.lock_now(write).map(Told::Lock);
                 undo = result.is_ok().then_some(Undo::Lock(before));
                 result
@@ -669,7 +672,7 @@ impl World {
                     self.table.rows.remove(&row.key);
                     let undo = Undo::Lease(row.key.clone(), Some(Box::new(row.clone())));
                     self.table.changed(self.now, undo);
-                    self.check.operator_deleted(self.now, row, rows.len() == 1);
+                    self.check.operator_deleted(self.now, row);
                     let key = row.key.clone();
                     self.say(|| format!("operator deletes {key}"));
                 }
