@@ -664,16 +664,53 @@ fn nothing_goes_wrong(bounds: Bounds) {
 
 const ONE_SHARD: Bounds = Bounds {
     shards: 1,
-    ticks: 6,
+    ticks: 5,
     faults: 1,
-    moves: 1,
+    moves: 0,
     lock: false,
     planted: None,
 };
 
+/// Lost replies, lost and late requests, pauses.
 #[test]
-fn one_shard_with_every_fault() {
+fn one_shard_with_a_bad_network() {
     nothing_goes_wrong(ONE_SHARD);
+}
+
+/// A hand-over, a release or a restart at any moment, and pauses.
+#[test]
+fn one_shard_that_moves() {
+    nothing_goes_wrong(Bounds {
+        faults: 0,
+        moves: 1,
+        ..ONE_SHARD
+    });
+}
+
+/// The leader lock alone, with lost replies, late requests, restarts and pauses.
+#[test]
+fn the_leader_lock() {
+    nothing_goes_wrong(Bounds {
+        shards: 0,
+        ticks: 7,
+        faults: 1,
+        moves: 1,
+        lock: true,
+        planted: None,
+    });
+}
+
+/// Two shards, shared out by the plan: both are read without a hand-over budget.
+#[test]
+fn two_shards() {
+    nothing_goes_wrong(Bounds {
+        shards: 2,
+        ticks: 1,
+        faults: 0,
+        moves: 0,
+        lock: false,
+        planted: None,
+    });
 }
 
 #[test]
