@@ -46,7 +46,7 @@ use view::Sight;
 pub struct Now {
     /// The monotonic clock: all decisions.
     pub mono: Time,
-    /// The wall clock, epoch milliseconds: only to pin a `LATEST`.
+    /// The wall clock, epoch milliseconds: only to pin a `LATEST`, and for the first counter of a new row.
     pub wall: i64,
 }
 

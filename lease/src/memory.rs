@@ -45,8 +45,18 @@ impl MemoryTable {
         })
     }
 
+    /// How many lease rows there are.
+    pub fn len(&self) -> usize {
+        self.with(|rows| rows.leases.len())
+    }
+
+    /// There is no lease row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The leader lock, at once.
-    pub fn view_lock(&self) -> Option<Lock> {
+    pub fn lock_row(&self) -> Option<Lock> {
         self.with(|rows| rows.lock.clone())
     }
 

@@ -405,7 +405,9 @@ impl Leases {
         self.sight
             .missing
             .retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
-        let pace = self.look_every(now).max(self.look_pause()) + self.sight.last_took;
+        // An answer that took longer than any call may was held up by a pause of this process.
+        let took = self.sight.last_took.min(self.settings.timing.request_timeout());
+        let pace = self.look_every(now).max(self.look_pause()) + took;
         let gap = (self.settings.timing.failover() / 2).max(pace * 2);
         let unreadable: BTreeSet<String> =
             view.unreadable.iter().map(|bad| bad.key.clone()).collect();
