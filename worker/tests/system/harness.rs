@@ -38,27 +38,27 @@ pub(crate) const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// One line of a worker's file.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    pub worker: String,
-    pub shard: String,
-    pub sequence: String,
-    pub sub_sequence: u64,
-    pub data: String,
-    pub seen: Instant,
+    pub(crate) worker: String,
+    pub(crate) shard: String,
+    pub(crate) sequence: String,
+    pub(crate) sub_sequence: u64,
+    pub(crate) data: String,
+    pub(crate) seen: Instant,
 }
 
 pub(crate) struct World {
-    pub runtime: Runtime,
-    pub aws: LocalAws,
-    pub folder: PathBuf,
-    pub workers: BTreeMap<String, Process>,
-    pub deliveries: Vec<Delivery>,
+    pub(crate) runtime: Runtime,
+    pub(crate) aws: LocalAws,
+    pub(crate) folder: PathBuf,
+    pub(crate) workers: BTreeMap<String, Process>,
+    pub(crate) deliveries: Vec<Delivery>,
     tails: Vec<Tail>,
     producer: Option<Producer>,
     _turn: MutexGuard<'static, ()>,
 }
 
 pub(crate) struct Process {
-    pub child: Child,
+    pub(crate) child: Child,
     log: PathBuf,
 }
 
@@ -78,7 +78,7 @@ struct Producer {
 
 impl World {
     /// An embedded AWS with a stream `orders`.
-    pub fn new(name: &str, shards: u32) -> Self {
+    pub(crate) fn new(name: &str, shards: u32) -> Self {
         let turn = turn();
         let runtime = Runtime::new().expect("a runtime");
         let aws = runtime
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// The program, configured, with credentials.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_shardkeeper"));
         command
             .args(arguments)
@@ -129,7 +129,7 @@ impl World {
     }
 
     /// Starts a worker that writes to a file of its own.
-    pub fn start(&mut self, name: &str, sets: &[&str]) {
+    pub(crate) fn start(&mut self, name: &str, sets: &[&str]) {
         let log = self.folder.join(format!("{name}.log"));
         let mut command = self.command(&["run"]);
         command.args(["--set", &format!("app.worker_id=\"{name}\"")]);
@@ -152,13 +152,13 @@ impl World {
         }
     }
 
-    pub fn signal(&self, name: &str, signal: Signal) {
+    pub(crate) fn signal(&self, name: &str, signal: Signal) {
         let id = i32::try_from(self.workers[name].child.id()).expect("a process id");
         kill_process(Pid::from_raw(id).expect("not zero"), signal).expect("it lives");
     }
 
     /// Waits for a process to end.
-    pub fn wait(&mut self, name: &str, patience: Duration) -> ExitStatus {
+    pub(crate) fn wait(&mut self, name: &str, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             let process = self.workers.get_mut(name).expect("a worker");
@@ -175,7 +175,7 @@ impl World {
     }
 
     /// The same, reading meanwhile what is written.
-    pub fn wait_watching(&mut self, name: &str, patience: Duration) -> ExitStatus {
+    pub(crate) fn wait_watching(&mut self, name: &str, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             self.watch(Duration::from_millis(20));
@@ -191,7 +191,7 @@ impl World {
     }
 
     /// Switches a fault on.
-    pub fn fault(&self, rule: &str) {
+    pub(crate) fn fault(&self, rule: &str) {
         let rule = serde_json::from_str(rule).expect("a rule");
         self.aws
             .faults()
@@ -199,15 +199,15 @@ impl World {
             .expect("a good rule");
     }
 
-    pub fn clear_faults(&self) {
+    pub(crate) fn clear_faults(&self) {
         self.aws.faults().clear();
     }
 
-    pub fn log(&self, name: &str) -> String {
+    pub(crate) fn log(&self, name: &str) -> String {
         fs::read_to_string(&self.workers[name].log).unwrap_or_default()
     }
 
-    pub fn open_shards(&self) -> Vec<ShardInfo> {
+    pub(crate) fn open_shards(&self) -> Vec<ShardInfo> {
         let mut shards = self
             .aws
             .kinesis()
@@ -226,7 +226,7 @@ impl World {
     }
 
     /// Puts a record into every open shard each 20 ms, from now on. A record's data is its number.
-    pub fn produce(&mut self) {
+    pub(crate) fn produce(&mut self) {
         let (stop, made) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
@@ -273,7 +273,7 @@ impl World {
     }
 
     /// Stops the producer and waits until everything it put is delivered.
-    pub fn finish(&mut self, patience: Duration) {
+    pub(crate) fn finish(&mut self, patience: Duration) {
         let producer = self.producer.as_ref().expect("a producer");
         producer.stop.store(true, Ordering::Relaxed);
         let deadline = Instant::now() + patience;
@@ -293,7 +293,7 @@ impl World {
     }
 
     /// The numbers of records that were put and not delivered.
-    pub fn missing(&self) -> Vec<u64> {
+    pub(crate) fn missing(&self) -> Vec<u64> {
         let delivered: BTreeSet<u64> = self
             .deliveries
             .iter()
@@ -309,7 +309,7 @@ impl World {
     }
 
     /// The longest time between a put after `from` and its first delivery.
-    pub fn longest_wait(&self, from: Instant) -> Duration {
+    pub(crate) fn longest_wait(&self, from: Instant) -> Duration {
         let producer = self.producer.as_ref().expect("a producer");
         let put = producer.put.lock().unwrap_or_else(PoisonError::into_inner);
         let mut first: BTreeMap<usize, Instant> = BTreeMap::new();
@@ -327,7 +327,7 @@ impl World {
     }
 
     /// Reads what the workers write, for this long.
-    pub fn watch(&mut self, time: Duration) {
+    pub(crate) fn watch(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
             let seen = Instant::now();
@@ -342,7 +342,7 @@ impl World {
     }
 
     /// Watches until `done` holds.
-    pub fn until(&mut self, what: &str, patience: Duration, done: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, patience: Duration, done: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + patience;
         while !done(self) {
             assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
@@ -350,7 +350,7 @@ impl World {
         }
     }
 
-    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+    pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
             .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
@@ -363,11 +363,11 @@ impl World {
         aws_sdk_dynamodb::Client::from_conf(config)
     }
 
-    pub fn table(&self) -> DynamoTable {
+    pub(crate) fn table(&self) -> DynamoTable {
         DynamoTable::new(&self.dynamodb(), "orders-app")
     }
 
-    pub fn leases(&self) -> Vec<Lease> {
+    pub(crate) fn leases(&self) -> Vec<Lease> {
         self.runtime
             .block_on(self.table().list(Consistency::Strong))
             .map(|view| view.leases)
@@ -375,7 +375,7 @@ impl World {
     }
 
     /// Who leads, by the lock row.
-    pub fn leader(&self) -> Option<String> {
+    pub(crate) fn leader(&self) -> Option<String> {
         let view = self
             .runtime
             .block_on(self.table().list(Consistency::Strong))
@@ -384,7 +384,7 @@ impl World {
     }
 
     /// How many unfinished leases each worker reads.
-    pub fn shares(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn shares(&self) -> BTreeMap<String, usize> {
         let mut shares = BTreeMap::new();
         for lease in self.leases().iter().filter(|lease| !lease.ended()) {
             if let Some(reader) = lease.reader().filter(|_| !lease.handing_over()) {
@@ -395,7 +395,7 @@ impl World {
     }
 
     /// Waits until these workers share all shards evenly.
-    pub fn balanced(&mut self, workers: &[&str], shards: usize) {
+    pub(crate) fn balanced(&mut self, workers: &[&str], shards: usize) {
         let fair = |shares: BTreeMap<String, usize>| {
             shares.len() == workers.len()
                 && shares.values().sum::<usize>() == shards
@@ -407,7 +407,7 @@ impl World {
     }
 
     /// Per shard, first deliveries rise – over all workers, in the order in which they were seen.
-    pub fn assert_order(&self) {
+    pub(crate) fn assert_order(&self) {
         let mut last: BTreeMap<&str, (usize, &str, u64)> = BTreeMap::new();
         let mut known = BTreeSet::new();
         for delivery in &self.deliveries {
@@ -430,7 +430,7 @@ impl World {
     }
 
     /// The same record, handed over more than once: how often over all.
-    pub fn repeats(&self) -> usize {
+    pub(crate) fn repeats(&self) -> usize {
         let mut known = BTreeSet::new();
         self.deliveries
             .iter()
