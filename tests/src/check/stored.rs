@@ -148,8 +148,12 @@ impl<'a> Books<'a> {
         if !matches!(write.operation, "release" | "complete") {
             return;
         }
-        let mine =
-            |by: &Holder| by.process == write.process && by.shard.as_str() == write.key.as_str();
+        let tenure = self.tenures.get(write.key.as_str());
+        let mine = |by: &Holder| {
+            by.process == write.process
+                && by.shard.as_str() == write.key.as_str()
+                && Some(&by.tenure) == tenure
+        };
         let settled = self
             .settled
             .iter()
