@@ -1,4 +1,7 @@
 //! A stream on the embedded AWS, a producer that never stops, workers as processes, and a watch over what they write.
+#![allow(clippy::disallowed_methods)] // real processes in real time are the point here
+
+mod producer;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,8 +10,7 @@ use std::{
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Mutex, MutexGuard, PoisonError,
     },
     time::{Duration, Instant},
 };
@@ -19,46 +21,51 @@ use shardkeeper::{
     clock::system_wall,
     local::{
         LocalAws, LocalOptions,
-        model::{CreateStream, PutEntry, ShardFilter, ShardInfo},
+        model::{CreateStream, ShardFilter, ShardInfo},
     },
 };
 use tokio::runtime::Runtime;
 
+use producer::Producer;
+pub use producer::{Kind, Put};
+
 /// Whoever holds this runs alone.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
+pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The failover time of these tests.
-pub(crate) const FAILOVER: Duration = Duration::from_secs(3);
+pub const FAILOVER: Duration = Duration::from_secs(3);
 /// How late a shard may be read again after its worker died: the failover time and two seconds.
-pub(crate) const AFTER_DEATH: Duration = Duration::from_secs(5);
+pub const AFTER_DEATH: Duration = Duration::from_secs(5);
 
 /// One line of a worker's file.
 #[derive(Clone, Debug)]
-pub(crate) struct Delivery {
-    pub(crate) worker: String,
-    pub(crate) shard: String,
-    pub(crate) sequence: String,
-    pub(crate) sub_sequence: u64,
-    pub(crate) data: String,
-    pub(crate) seen: Instant,
+pub struct Delivery {
+    pub worker: String,
+    pub shard: String,
+    pub sequence: String,
+    pub sub_sequence: u64,
+    pub data: String,
+    pub seen: Instant,
 }
 
-pub(crate) struct World {
-    pub(crate) runtime: Runtime,
-    pub(crate) aws: LocalAws,
-    pub(crate) folder: PathBuf,
-    pub(crate) workers: BTreeMap<String, Process>,
-    pub(crate) deliveries: Vec<Delivery>,
+/// An embedded AWS, workers as processes, and what they wrote.
+pub struct World {
+    program: PathBuf,
+    pub runtime: Runtime,
+    pub aws: LocalAws,
+    pub folder: PathBuf,
+    pub workers: BTreeMap<String, Process>,
+    pub deliveries: Vec<Delivery>,
     tails: Vec<Tail>,
     producer: Option<Producer>,
     _turn: MutexGuard<'static, ()>,
 }
 
-pub(crate) struct Process {
-    pub(crate) child: Child,
+pub struct Process {
+    pub child: Child,
     log: PathBuf,
 }
 
@@ -69,16 +76,9 @@ struct Tail {
     rest: Vec<u8>,
 }
 
-struct Producer {
-    stop: Arc<AtomicBool>,
-    made: Arc<AtomicU64>,
-    put: Arc<Mutex<Vec<Instant>>>,
-    thread: std::thread::JoinHandle<()>,
-}
-
 impl World {
-    /// An embedded AWS with a stream `orders`.
-    pub(crate) fn new(name: &str, shards: u32) -> Self {
+    /// An embedded AWS with a stream `orders`. Workers will be processes of `program`.
+    pub fn new(program: impl Into<PathBuf>, name: &str, shards: u32) -> Self {
         let turn = turn();
         let runtime = Runtime::new().expect("a runtime");
         let aws = runtime
@@ -103,6 +103,7 @@ impl World {
         );
         fs::write(folder.join("worker.toml"), config).expect("a configuration");
         World {
+            program: program.into(),
             runtime,
             aws,
             folder,
@@ -115,8 +116,8 @@ impl World {
     }
 
     /// The program, configured, with credentials.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardkeeper"));
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
         command
             .args(arguments)
             .arg("--config")
@@ -129,7 +130,7 @@ impl World {
     }
 
     /// Starts a worker that writes to a file of its own.
-    pub(crate) fn start(&mut self, name: &str, sets: &[&str]) {
+    pub fn start(&mut self, name: &str, sets: &[&str]) {
         let log = self.folder.join(format!("{name}.log"));
         let mut command = self.command(&["run"]);
         command.args(["--set", &format!("app.worker_id=\"{name}\"")]);
@@ -152,13 +153,13 @@ impl World {
         }
     }
 
-    pub(crate) fn signal(&self, name: &str, signal: Signal) {
+    pub fn signal(&self, name: &str, signal: Signal) {
         let id = i32::try_from(self.workers[name].child.id()).expect("a process id");
         kill_process(Pid::from_raw(id).expect("not zero"), signal).expect("it lives");
     }
 
     /// Waits for a process to end.
-    pub(crate) fn wait(&mut self, name: &str, patience: Duration) -> ExitStatus {
+    pub fn wait(&mut self, name: &str, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             let process = self.workers.get_mut(name).expect("a worker");
@@ -175,7 +176,7 @@ impl World {
     }
 
     /// The same, reading meanwhile what is written.
-    pub(crate) fn wait_watching(&mut self, name: &str, patience: Duration) -> ExitStatus {
+    pub fn wait_watching(&mut self, name: &str, patience: Duration) -> ExitStatus {
         let deadline = Instant::now() + patience;
         loop {
             self.watch(Duration::from_millis(20));
@@ -191,7 +192,7 @@ impl World {
     }
 
     /// Switches a fault on.
-    pub(crate) fn fault(&self, rule: &str) {
+    pub fn fault(&self, rule: &str) {
         let rule = serde_json::from_str(rule).expect("a rule");
         self.aws
             .faults()
@@ -199,15 +200,15 @@ impl World {
             .expect("a good rule");
     }
 
-    pub(crate) fn clear_faults(&self) {
+    pub fn clear_faults(&self) {
         self.aws.faults().clear();
     }
 
-    pub(crate) fn log(&self, name: &str) -> String {
+    pub fn log(&self, name: &str) -> String {
         fs::read_to_string(&self.workers[name].log).unwrap_or_default()
     }
 
-    pub(crate) fn open_shards(&self) -> Vec<ShardInfo> {
+    pub fn open_shards(&self) -> Vec<ShardInfo> {
         let mut shards = self
             .aws
             .kinesis()
@@ -225,57 +226,26 @@ impl World {
         shards
     }
 
-    /// Puts a record into every open shard each 20 ms, from now on. A record's data is its number.
-    pub(crate) fn produce(&mut self) {
-        let (stop, made) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
-        let put: Arc<Mutex<Vec<Instant>>> = Arc::default();
-        let kinesis = self.aws.kinesis();
-        let thread = std::thread::spawn({
-            let (stop, made, put) = (stop.clone(), made.clone(), put.clone());
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let mut kinesis = kinesis.lock();
-                    let mut put = put.lock().unwrap_or_else(PoisonError::into_inner);
-                    let open = kinesis
-                        .list_shards(
-                            "orders",
-                            &ShardFilter::AtLatest,
-                            None,
-                            10_000,
-                            system_wall(),
-                        )
-                        .expect("the stream lists its shards")
-                        .shards;
-                    for shard in open {
-                        let number = put.len();
-                        let entry = PutEntry::new("key", number.to_string().into_bytes())
-                            .at(shard.starting_hash_key);
-                        kinesis
-                            .put_record("orders", &entry, system_wall())
-                            .expect("the shard is open");
-                        put.push(Instant::now());
-                    }
-                    made.store(put.len() as u64, Ordering::Release);
-                    drop((kinesis, put));
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            }
-        });
-        self.producer = Some(Producer {
-            stop,
-            made,
-            put,
-            thread,
-        });
+    /// Puts records into every open shard each 20 ms, from now on. A record's data is its number.
+    pub fn produce(&mut self, kind: Kind) {
+        self.producer = Some(Producer::start(self.aws.kinesis(), kind));
+    }
+
+    /// What was put so far.
+    pub fn put(&self) -> Vec<Put> {
+        self.producer.as_ref().map(Producer::log).unwrap_or_default()
+    }
+
+    /// No more records.
+    pub fn stop_producing(&mut self) {
+        if let Some(producer) = &mut self.producer {
+            producer.stop();
+        }
     }
 
     /// Stops the producer and waits until everything it put is delivered.
-    pub(crate) fn finish(&mut self, patience: Duration) {
-        let producer = self.producer.as_ref().expect("a producer");
-        producer.stop.store(true, Ordering::Relaxed);
+    pub fn finish(&mut self, patience: Duration) {
+        self.stop_producing();
         let deadline = Instant::now() + patience;
         loop {
             self.watch(Duration::from_millis(50));
@@ -293,7 +263,7 @@ impl World {
     }
 
     /// The numbers of records that were put and not delivered.
-    pub(crate) fn missing(&self) -> Vec<u64> {
+    pub fn missing(&self) -> Vec<u64> {
         let delivered: BTreeSet<u64> = self
             .deliveries
             .iter()
@@ -309,9 +279,8 @@ impl World {
     }
 
     /// The longest time between a put after `from` and its first delivery.
-    pub(crate) fn longest_wait(&self, from: Instant) -> Duration {
-        let producer = self.producer.as_ref().expect("a producer");
-        let put = producer.put.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn longest_wait(&self, from: Instant) -> Duration {
+        let put = self.put();
         let mut first: BTreeMap<usize, Instant> = BTreeMap::new();
         for delivery in &self.deliveries {
             if let Ok(number) = delivery.data.parse() {
@@ -320,14 +289,14 @@ impl World {
         }
         first
             .iter()
-            .filter(|(number, _)| put[**number] >= from)
-            .map(|(number, seen)| seen.saturating_duration_since(put[*number]))
+            .filter(|(number, _)| put[**number].at >= from)
+            .map(|(number, seen)| seen.saturating_duration_since(put[*number].at))
             .max()
             .unwrap_or_default()
     }
 
     /// Reads what the workers write, for this long.
-    pub(crate) fn watch(&mut self, time: Duration) {
+    pub fn watch(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
             let seen = Instant::now();
@@ -342,7 +311,7 @@ impl World {
     }
 
     /// Watches until `done` holds.
-    pub(crate) fn until(&mut self, what: &str, patience: Duration, done: impl Fn(&Self) -> bool) {
+    pub fn until(&mut self, what: &str, patience: Duration, done: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + patience;
         while !done(self) {
             assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
@@ -350,7 +319,7 @@ impl World {
         }
     }
 
-    pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
             .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
@@ -363,11 +332,11 @@ impl World {
         aws_sdk_dynamodb::Client::from_conf(config)
     }
 
-    pub(crate) fn table(&self) -> DynamoTable {
+    pub fn table(&self) -> DynamoTable {
         DynamoTable::new(&self.dynamodb(), "orders-app")
     }
 
-    pub(crate) fn leases(&self) -> Vec<Lease> {
+    pub fn leases(&self) -> Vec<Lease> {
         self.runtime
             .block_on(self.table().list(Consistency::Strong))
             .map(|view| view.leases)
@@ -375,7 +344,7 @@ impl World {
     }
 
     /// Who leads, by the lock row.
-    pub(crate) fn leader(&self) -> Option<String> {
+    pub fn leader(&self) -> Option<String> {
         let view = self
             .runtime
             .block_on(self.table().list(Consistency::Strong))
@@ -384,7 +353,7 @@ impl World {
     }
 
     /// How many unfinished leases each worker reads.
-    pub(crate) fn shares(&self) -> BTreeMap<String, usize> {
+    pub fn shares(&self) -> BTreeMap<String, usize> {
         let mut shares = BTreeMap::new();
         for lease in self.leases().iter().filter(|lease| !lease.ended()) {
             if let Some(reader) = lease.reader().filter(|_| !lease.handing_over()) {
@@ -395,7 +364,7 @@ impl World {
     }
 
     /// Waits until these workers share all shards evenly.
-    pub(crate) fn balanced(&mut self, workers: &[&str], shards: usize) {
+    pub fn balanced(&mut self, workers: &[&str], shards: usize) {
         let fair = |shares: BTreeMap<String, usize>| {
             shares.len() == workers.len()
                 && shares.values().sum::<usize>() == shards
@@ -407,7 +376,7 @@ impl World {
     }
 
     /// Per shard, first deliveries rise – over all workers, in the order in which they were seen.
-    pub(crate) fn assert_order(&self) {
+    pub fn assert_order(&self) {
         let mut last: BTreeMap<&str, (usize, &str, u64)> = BTreeMap::new();
         let mut known = BTreeSet::new();
         for delivery in &self.deliveries {
@@ -430,7 +399,7 @@ impl World {
     }
 
     /// The same record, handed over more than once: how often over all.
-    pub(crate) fn repeats(&self) -> usize {
+    pub fn repeats(&self) -> usize {
         let mut known = BTreeSet::new();
         self.deliveries
             .iter()
@@ -470,10 +439,7 @@ impl Tail {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Some(producer) = self.producer.take() {
-            producer.stop.store(true, Ordering::Relaxed);
-            let _ = producer.thread.join();
-        }
+        self.stop_producing();
         for process in self.workers.values_mut() {
             let _ = process.child.kill();
             let _ = process.child.wait();
