@@ -182,8 +182,8 @@ impl Checker {
         for parent in stream.get(&lease.shard).parents() {
             // A parent that was closed before the application's start is nobody's; whoever still reads for a former
             // application does not know that it is over.
-            let touched =
-                self.last_read.contains_key(parent) && self.reborn.is_none_or(|at| now > at + 12 * SECOND);
+            let touched = self.last_read.contains_key(parent)
+                && self.reborn.is_none_or(|at| now > at + 12 * SECOND);
             if touched && !self.ended.contains(parent) {
                 self.fail(now, format!("{pid} starts {} before {parent}", lease.key));
             }
