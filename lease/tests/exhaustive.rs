@@ -246,7 +246,7 @@ fn next(state: &State, bounds: &Bounds) -> Steps {
         }
         moves(state, worker, bounds, &mut steps);
         if bounds.lock {
-            lock(state, worker, bounds, &mut steps);
+            lock(state, worker, &mut steps);
         }
         if state.moves > 0 && state.workers[worker].session == 0 {
             let mut after = state.clone();
@@ -453,11 +453,11 @@ fn moves(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
     }
     // The plan only hands over to even out; a leader may also do so for other reasons.
     if role == Role::Leader && state.moves > 0 {
-        for shard in 0..state.rows.len() {
-            let key = &state.rows[shard].key;
-            let Some((row, _)) = &seats[shard].seen else {
+        for seat in seats {
+            let Some((row, _)) = &seat.seen else {
                 continue;
             };
+            let key = &row.key;
             let Some(from) = row.owner.clone() else {
                 continue;
             };
@@ -684,9 +684,8 @@ fn answer(
 }
 
 /// What a worker does with the leader lock.
-fn lock(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
+fn lock(state: &State, worker: usize, steps: &mut Steps) {
     let now = state.now();
-    let leader = &state.workers[worker].leader;
     match &state.workers[worker].lock_call {
         None => {
             let mut after = state.clone();

@@ -261,11 +261,6 @@ impl Checker {
         self.last_read.get(shard).copied()
     }
 
-    /// Whether `shard` was read to its end.
-    pub(crate) fn is_ended(&self, shard: &ShardId) -> bool {
-        self.ended.contains(shard)
-    }
-
     /// A worker says that it has left.
     pub(crate) fn gone(&mut self, now: u64, pid: Pid, process: &Process, timing: &Timing) {
         if !process.consumers.is_empty() || !process.holds.is_empty() {
