@@ -244,3 +244,6 @@ impl Leader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

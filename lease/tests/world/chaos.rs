@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Faults happen until then.
-const CHAOS: u64 = 45 * SECOND;
+const CHAOS: u64 = 32 * SECOND;
 /// Everything must be well by then: an heir's patience, a drain that is cut off, a failover, a shard that was given up
 /// and is avoided by its only reader.
 const QUIET: u64 = 70 * SECOND;
