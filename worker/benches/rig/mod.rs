@@ -5,15 +5,26 @@ pub mod server;
 pub mod usage;
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use aws_sdk_kinesis::config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig};
-use lease::{Table, Timing, WorkerId, leases::Stream as LeaseStream, sync::Start};
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        interceptors::{Intercept, context::BeforeTransmitInterceptorContextRef},
+        runtime_components::RuntimeComponents,
+    },
+};
+use aws_smithy_types::config_bag::ConfigBag;
+use lease::{
+    DynamoTable, Table, TableSpec, Timing, WorkerId, leases::Stream as LeaseStream, sync::Start,
+};
 use shardkeeper::{
     admin::Health,
     budget::Budget,
@@ -38,6 +49,65 @@ pub fn client_config(url: &str) -> Builder {
         .endpoint_url(url)
         .http_client(aws_smithy_http_client::Builder::new().build_http())
         .retry_config(RetryConfig::disabled())
+}
+
+/// A lease table of its own in the server's DynamoDB, made if need be; every call goes by `count`.
+pub async fn table(url: &str, name: &str, count: Calls) -> DynamoTable {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "bench"))
+        .endpoint_url(url)
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .retry_config(RetryConfig::disabled())
+        .interceptor(count);
+    let client = aws_sdk_dynamodb::Client::from_conf(config.build());
+    let table = DynamoTable::new(&client, name);
+    let spec = TableSpec {
+        provisioned: None,
+        tags: Vec::new(),
+        deletion_protection: false,
+        point_in_time_recovery: false,
+        create: true,
+    };
+    table
+        .ensure(&spec, tokio::time::sleep)
+        .await
+        .expect("a table");
+    table
+}
+
+/// Counts the calls of a client by operation.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Calls {
+    /// The counts so far; begins anew.
+    pub fn take(&self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut *self.0.lock().expect("not poisoned"))
+    }
+}
+
+#[aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint]
+impl Intercept for Calls {
+    fn name(&self) -> &'static str {
+        "Calls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let target = context.request().headers().get("x-amz-target");
+        let operation = target.and_then(|target| target.rsplit('.').next());
+        let mut counts = self.0.lock().expect("not poisoned");
+        *counts
+            .entry(operation.unwrap_or_default().to_owned())
+            .or_default() += 1;
+        Ok(())
+    }
 }
 
 /// A source as the worker has it by default.

@@ -17,11 +17,13 @@ use shardkeeper::{
 /// The first argument that makes this program a server.
 pub const SERVE: &str = "serve";
 
-/// A stream to make, and what to put in: all of it in one page per shard.
+/// What to put into a stream: for each shard, all of it in one page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Filling {
     /// Nothing.
     Empty,
+    /// One small record per shard.
+    One,
     /// Plain records of so many bytes.
     Plain(usize),
     /// Aggregates of 50 kB that hold user records of so many bytes.
@@ -63,6 +65,7 @@ impl Server {
         for (name, shards, filling) in streams {
             let (kind, size) = match filling {
                 Filling::Empty => ("empty", 0),
+                Filling::One => ("one", 100),
                 Filling::Plain(size) => ("plain", *size),
                 Filling::Aggregates(size) => ("aggregates", *size),
             };
@@ -169,6 +172,7 @@ fn fill(kinesis: &SharedKinesis, stream: &str) -> Filled {
             filled.bytes += bytes as u64;
         };
         match kind {
+            "one" => put("a".into(), vec![b'x'; size], 1, size),
             "plain" => {
                 for n in 0..PAGE_RECORDS.min(PAGE_BYTES / (size + 16)) {
                     put(format!("customer-{n:07}"), vec![b'x'; size], 1, size);

@@ -1,4 +1,5 @@
 //! A server that speaks the JSON of Kinesis and meets CBOR in one of the ways that stand-ins have.
+#![allow(unreachable_pub)] // a module of a test binary
 
 use std::sync::{
     Arc,
