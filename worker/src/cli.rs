@@ -7,6 +7,7 @@ mod exit;
 mod iam;
 #[cfg(feature = "local")]
 mod local;
+mod probe;
 mod run;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -38,8 +39,10 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
-    /// Print the least-privilege IAM policy a configuration needs.
+    #[command(about = "Print the least-privilege IAM policy a configuration needs")]
     Iam(iam::Args),
+    #[command(about = "Ask the worker on this host whether it is alive or ready; for health checks in containers")]
+    Probe(probe::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
     match cli.command {
         Command::Run(args) => run::main(args),
         Command::Iam(args) => iam::main(args),
+        Command::Probe(args) => probe::main(args),
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]

@@ -26,7 +26,7 @@ use shardkeeper::local::{
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shardkeeper");
 /// Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A worker's configuration in a directory of its own, and how to start programs with it.
 struct Stage {
@@ -43,7 +43,7 @@ impl Stage {
         let text = format!(
             "[app]\nname = \"policy\"\n\
              [[stream]]\nname = \"orders\"\nregion = \"eu-central-1\"\nendpoint = \"{}\"\n\
-             [lease]\nendpoint = \"{}\"\nfailover = \"1s\"\n{extra}\n\
+             [lease]\nendpoint = \"{}\"\nfailover = \"5s\"\n{extra}\n\
              [handler]\nsink = \"jsonl\"\npath = \"{}/out.jsonl\"\n\
              [admin]\nlisten = \"off\"\n",
             aws.kinesis_url(),
