@@ -11,6 +11,7 @@ mod leases;
 mod local;
 mod look;
 mod put;
+mod probe;
 mod run;
 mod version;
 
@@ -43,8 +44,10 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
-    /// Print the least-privilege IAM policy a configuration needs.
+    #[command(about = "Print the least-privilege IAM policy a configuration needs")]
     Iam(iam::Args),
+    #[command(about = "Ask the worker on this host whether it is alive or ready; for health checks in containers")]
+    Probe(probe::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(args),
         Command::Put(args) => put::main(*args),
         Command::Version(args) => version::main(&args),
+        Command::Probe(args) => probe::main(args),
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]
