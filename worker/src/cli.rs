@@ -5,6 +5,7 @@ mod check;
 #[cfg(feature = "local")]
 mod demo;
 mod exit;
+mod iam;
 mod leases;
 #[cfg(feature = "local")]
 mod local;
@@ -42,6 +43,7 @@ struct Cli {
 enum Command {
     // No doc comments here: clap would put them in the place of the long text in each file.
     Run(run::Args),
+    Iam(iam::Args),
     #[cfg(feature = "local")]
     Demo(demo::Args),
     Leases(leases::Args),
@@ -87,6 +89,7 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Iam(args) => iam::main(args),
         Command::Leases(args) => leases::main(args),
         Command::Check(args) => check::main(args),
         Command::Put(args) => put::main(*args),

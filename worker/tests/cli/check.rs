@@ -164,9 +164,14 @@ fn without_credentials_nothing_else_is_tried() {
 }
 
 #[test]
-fn a_table_of_another_stream_is_foreign() {
+fn a_table_of_another_stream_is_foreign_and_so_is_one_of_another_key() {
     let world = World::new();
     world.stream("orders", 1);
+    world.table("customers", "id");
+    world
+        .run(&["check", "--aws", "--set", "lease.table=customers"])
+        .exits(3)
+        .prints(&["foreign", "it is no lease table", "leaseKey"]);
     world.table("orders-app", "leaseKey");
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let row = [

@@ -4,6 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::world::World;
 
@@ -249,6 +250,56 @@ fn two_looks_tell_a_living_worker_from_a_dead_one_and_lag_is_asked_of_kinesis() 
         assert_eq!(lease["renewed"], false);
         assert!(lease["silent_ms"].as_u64() >= Some(1_000), "{lease}");
     }
+}
+
+#[test]
+fn a_table_of_several_streams_shows_which() {
+    let world = World::new();
+    world.table("orders-app", "leaseKey");
+    for stream in ["orders", "payments"] {
+        let key = format!("123456789012:{stream}:1700000000:shardId-0");
+        world.row("orders-app", lease(&key, "LATEST"));
+    }
+    world.run(&["leases"]).exits(0).prints(&[
+        "STREAM    SHARD      STATE  OWNER  POSITION\n",
+        "orders    shardId-0  free   -      LATEST\n",
+        "payments  shardId-0  free   -      LATEST\n",
+    ]);
+    let lines = world.run(&["leases", "--json"]).exits(0).json();
+    assert_eq!(
+        (&lines[1]["stream"], &lines[1]["shard"]),
+        (&"payments".into(), &"shardId-0".into())
+    );
+}
+
+#[test]
+fn watching_goes_on_until_told_to_stop() {
+    let world = World::new();
+    world.table("orders-app", "leaseKey");
+    world.row("orders-app", lease("shardId-0", "7"));
+    let mut command = world.command(&["leases", "--watch=200ms", "--json"]);
+    let mut child = {
+        let _runtime = world.runtime.enter();
+        command.spawn().expect("it starts")
+    };
+    let lines = world.runtime.block_on(async {
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut lines = out.lines();
+        let mut seen = Vec::new();
+        while seen.len() < 3 {
+            seen.push(lines.next_line().await.expect("text").expect("more"));
+        }
+        seen
+    });
+    assert!(
+        lines.iter().all(|line| line.contains("shardId-0")),
+        "{lines:?}"
+    );
+    let id = i32::try_from(child.id().expect("it lives")).expect("a process id");
+    let id = rustix::process::Pid::from_raw(id).expect("not zero");
+    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it lives");
+    let status = world.runtime.block_on(child.wait()).expect("it ends");
+    assert_eq!(status.code(), Some(0));
 }
 
 #[test]
