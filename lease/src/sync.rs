@@ -6,7 +6,8 @@
 //! * `Latest`: every open shard, pinned to the moment.
 //! * `AtTimestamp`: every shard that was open at that time, as ListShards says when asked with that filter.
 //!
-//! **Later** – the table has rows. A listed shard without one is
+//! **Later** – the table has rows. With a list that is older than one of them nothing is made: what looks like a hole may
+//! have been finished and cleaned up, its descendants being unlisted yet. Else a listed shard without one is
 //! * left to its parent's end, if a parent's row is not at its end;
 //! * created at its beginning, if all its parents' rows are at their end (hazard H26);
 //! * left alone, if a descendant has a row: it lies before the application's start, or was finished and cleaned up;
@@ -59,6 +60,10 @@ pub struct Scene<'a> {
 
 /// The rows to create, oldest shard first, so that a crash half-way leaves a prefix.
 pub fn missing(scene: &Scene<'_>) -> Vec<Lease> {
+    let outdated = |shard| !scene.shards.knows(shard);
+    if scene.leases.keys().any(outdated) {
+        return Vec::new();
+    }
     let mut made = if scene.leases.is_empty() {
         first(scene)
     } else {
@@ -224,7 +229,7 @@ pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<Lease
                 .parents
                 .iter()
                 .any(|parent| leases.contains_key(parent));
-        followed || shards.get(&lease.shard).is_none()
+        followed || (shards.knows(&lease.shard) && shards.get(&lease.shard).is_none())
     };
     leases
         .values()
@@ -236,7 +241,7 @@ pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<Lease
 /// Whether reading may begin: every parent is read to its end, or there is nothing of it that this application wants.
 ///
 /// An absent parent row blocks a child at its beginning as long as Kinesis lists the parent (hazard H31): it may not
-/// have been made yet. It does not block a child that is past its beginning or has its own start.
+/// have been made yet. A list that is older than the child says nothing about its parents. It does not block a child that is past its beginning or has its own start.
 pub fn startable(
     lease: &Lease,
     row_of: impl Fn(&ShardId) -> Option<bool>,
@@ -245,6 +250,8 @@ pub fn startable(
     lease.parents.iter().all(|parent| match row_of(parent) {
         Some(ended) => ended || lease.started(),
         None if lease.checkpoint != Position::TrimHorizon => true,
-        None => shards.is_some_and(|shards| shards.get(parent).is_none()),
+        None => {
+            shards.is_some_and(|shards| shards.knows(&lease.shard) && shards.get(parent).is_none())
+        }
     })
 }

@@ -290,8 +290,28 @@ impl Leases {
             view.unreadable.iter().map(|bad| bad.key.clone()).collect();
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
         self.look_at_held(&gone, &unreadable, consistency, now);
+        self.notice_old_shards(now);
         self.replan = true;
         self.sight.next = now.mono + self.look_every(now).max(self.look_pause());
+    }
+
+    /// A list of shards that is older than a row cannot judge it: it is asked for anew before its time.
+    fn notice_old_shards(&mut self, now: Now) {
+        let soon = now.mono
+            + self
+                .settings
+                .timing
+                .request_timeout()
+                .min(Duration::from_secs(1));
+        for stream in &mut self.streams {
+            let old = stream.shards.as_ref().is_some_and(|shards| {
+                let mut rows = self.sight.rows();
+                rows.any(|row| row.stream == stream.spec.id && !shards.knows(&row.shard))
+            });
+            if old {
+                stream.next = stream.next.min(soon);
+            }
+        }
     }
 
     /// A list may show that a held row is lost or on its way, earlier than the next renewal.
