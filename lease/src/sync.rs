@@ -10,7 +10,8 @@
 //! have been finished and cleaned up, its descendants being unlisted yet. Else a listed shard without one is
 //! * left to its parent's end, if a parent's row is not at its end;
 //! * created at its beginning, if all its parents' rows are at their end (hazard H26);
-//! * left alone, if a descendant has a row: it lies before the application's start, or was finished and cleaned up;
+//! * left alone, if a descendant has a row: it lies before the application's start, or was finished and cleaned up –
+//!   unless a child's row is still at the beginning: that child waits for it;
 //! * left alone for now, if a listed parent is itself about to be created: the older generation goes first;
 //! * else a hole: created where the application started – at the pin its other rows carry, or at the beginning.
 //!   Never at a new `LATEST`, which would lose what lies between (hazard H27).
@@ -150,10 +151,8 @@ fn judge_new<'a>(
     if !parent_rows.is_empty() {
         return Verdict::Create((Position::TrimHorizon, None));
     }
-    if scene
-        .shards
-        .any_descendant(&shard.id, |child| scene.leases.contains_key(&child.id))
-    {
+    let has_row = |child: &Shard| scene.leases.contains_key(&child.id);
+    if !awaited(scene, shard) && scene.shards.any_descendant(&shard.id, has_row) {
         return Verdict::Past;
     }
     let parents: Vec<_> = scene.shards.parents(shard).collect();
@@ -166,6 +165,15 @@ fn judge_new<'a>(
         }
     }
     Verdict::Create(hole_start(scene))
+}
+
+/// Whether a child waits for this shard: its row is at the beginning, which neither the children of a finished and removed
+/// row are nor those that the application started with.
+fn awaited(scene: &Scene<'_>, shard: &Shard) -> bool {
+    scene.shards.children(&shard.id).any(|child| {
+        let row = scene.leases.get(&child.id);
+        row.is_some_and(|row| row.checkpoint == Position::TrimHorizon)
+    })
 }
 
 /// Where a hole is read from: nothing may be skipped that the application has asked for.

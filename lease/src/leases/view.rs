@@ -34,6 +34,8 @@ pub(super) struct Sight {
     last_good: Option<Time>,
     last_took: Duration,
     failures: u32,
+    /// The last list did not show rows that were known: a strong one must say whether they are gone.
+    missed_some: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl Sight {
             last_good: None,
             last_took: Duration::ZERO,
             failures: 0,
+            missed_some: false,
         }
     }
 
@@ -162,8 +165,12 @@ impl Sight {
             .filter(|key| !shown.contains(*key) && !self.touched.contains_key(*key))
             .cloned()
             .collect();
-        for key in &gone {
-            self.rows.remove(key);
+        // A list that may lag can miss a row that was just made: only a strong one says that a row is gone.
+        self.missed_some = consistency == Consistency::Eventual && !gone.is_empty();
+        if consistency == Consistency::Strong {
+            for key in &gone {
+                self.rows.remove(key);
+            }
         }
         self.saw_workers(view.workers, now);
         gone
@@ -194,7 +201,7 @@ impl Leases {
     /// Reads the table and the shards, when it is time.
     pub(super) fn look(&mut self, now: Now) {
         if now.mono >= self.list_due() {
-            let consistency = if self.waits() || !self.sight.loaded() {
+            let consistency = if self.waits() || !self.sight.loaded() || self.sight.missed_some {
                 Consistency::Strong
             } else {
                 Consistency::Eventual
