@@ -10,8 +10,8 @@ mod leases;
 #[cfg(feature = "local")]
 mod local;
 mod look;
-mod put;
 mod probe;
+mod put;
 mod run;
 mod version;
 
@@ -46,7 +46,9 @@ enum Command {
     Run(run::Args),
     #[command(about = "Print the least-privilege IAM policy a configuration needs")]
     Iam(iam::Args),
-    #[command(about = "Ask the worker on this host whether it is alive or ready; for health checks in containers")]
+    #[command(
+        about = "Ask the worker on this host whether it is alive or ready; for health checks in containers"
+    )]
     Probe(probe::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 /// What it does with a request in CBOR.
 #[derive(Clone, Copy, Debug)]
-pub enum Manner {
+pub(crate) enum Manner {
     /// 400 and an error in JSON.
     JsonError,
     /// 403 and an error in JSON: it has signed another body.
@@ -35,21 +35,21 @@ pub enum Manner {
 }
 
 #[derive(Default)]
-pub struct Seen {
-    pub cbor: AtomicUsize,
-    pub json: AtomicUsize,
+pub(crate) struct Seen {
+    pub(crate) cbor: AtomicUsize,
+    pub(crate) json: AtomicUsize,
 }
 
-pub struct Stranger {
-    pub url: String,
-    pub seen: Arc<Seen>,
+pub(crate) struct Stranger {
+    pub(crate) url: String,
+    pub(crate) seen: Arc<Seen>,
 }
 
 const LIST: &str = r#"{"Shards":[{"ShardId":"shardId-000000000000","HashKeyRange":{"StartingHashKey":"0","EndingHashKey":"340282366920938463463374607431768211455"},"SequenceNumberRange":{"StartingSequenceNumber":"1"}}]}"#;
 
 impl Stranger {
     /// Serves for as long as the test's runtime lives.
-    pub async fn start(manner: Manner) -> Self {
+    pub(crate) async fn start(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let seen = Arc::new(Seen::default());

@@ -1,15 +1,12 @@
 //! The source of Kinesis records in CBOR and in JSON, over HTTP: what it reads, how errors are told, and how it finds out
 //! which of the two the other side speaks.
 
-mod kinesis_cbor_support;
-mod local_support;
-
 use std::sync::atomic::Ordering;
 
+use crate::stranger::{Manner, Stranger};
+use crate::world::{T0, World, shard, start};
 use aws_sdk_kinesis::config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig};
-use kinesis_cbor_support::{Manner, Stranger};
 use lease::ShardId;
-use local_support::{T0, World, shard, start};
 use shardkeeper::{
     local::{
         faults::{Action, Rule, Service},
