@@ -388,7 +388,16 @@ impl Held {
             Last::HandOver => Outcome::HandedOver(row()),
             Last::ShardEnd => Outcome::Finished(row()),
             Last::Revert => {
-                self.phase = Phase::Running;
+                self.phase = match self.phase.clone() {
+                    Phase::HandOver {
+                        stage: Stage::Waiting,
+                        ..
+                    } => Phase::Running,
+                    // The heir answered, or the consumer got stuck, while the row was being taken back: nobody reads here
+                    // any more, so the row goes to whoever takes it.
+                    Phase::HandOver { since, stage, .. } => Phase::Leaving { since, stage },
+                    phase => phase,
+                };
                 Outcome::Held
             }
         }
