@@ -85,8 +85,11 @@ enum Passage {
 pub struct Gated<F> {
     task: Option<Pin<Box<F>>>,
     gate: Gate,
-    panicked: Box<dyn Fn(&(dyn Any + Send)) + Send>,
+    panicked: Box<Witness>,
 }
+
+/// Is told what a task panicked with.
+type Witness = dyn Fn(&(dyn Any + Send)) + Send;
 
 impl<F: Future> Gated<F> {
     /// Puts a task behind a gate. `panicked` is told of a panic before it goes on its way.

@@ -220,7 +220,7 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::Shard { shard, parents } => {
-                let parents: Vec<&str> = parents.iter().map(|parent| tail(parent)).collect();
+                let parents: Vec<&str> = parents.iter().map(tail).collect();
                 write!(f, "shard {} parents {parents:?}", tail(shard))
             }
             Event::Put {
