@@ -39,6 +39,8 @@ pub struct Row<'a> {
     /// How long nobody reads it: its counter stands still beyond the failover time, or it has no owner.
     /// `None`: somebody does.
     pub unread: Option<Duration>,
+    /// Whose it will be by a write of this process that is queued or under way.
+    pub going_to: Option<&'a WorkerId>,
     /// Its parents are done.
     pub startable: bool,
     /// This process holds it.
@@ -145,12 +147,9 @@ impl<'a> Plan<'a> {
             .map(|worker| (worker.clone(), 0))
             .collect();
         for row in &scene.rows {
-            if row.counts()
-                && let Some(count) = row
-                    .lease
-                    .owner
-                    .as_ref()
-                    .and_then(|owner| counts.get_mut(owner))
+            let owner = row.going_to.or(row.lease.owner.as_ref());
+            if (row.counts() || row.going_to.is_some())
+                && let Some(count) = owner.and_then(|owner| counts.get_mut(owner))
             {
                 *count += 1;
             }
@@ -167,7 +166,7 @@ impl<'a> Plan<'a> {
     fn own(&mut self, row: &Row<'a>) {
         let lease = row.lease;
         let me = Some(self.scene.me);
-        if row.held || row.busy || lease.ended() {
+        if row.held || row.busy || row.going_to.is_some() || lease.ended() {
             return;
         }
         if lease.checkpoint_owner.as_ref() == me && self.room_for_me() {
@@ -199,7 +198,8 @@ impl<'a> Plan<'a> {
     fn rescue(&mut self, row: &Row<'_>) {
         let lease = row.lease;
         let Some(unread) = row.unread else { return };
-        if row.held || lease.ended() || !row.startable || self.own.contains(&lease.key) {
+        let dealt_with = row.going_to.is_some() || self.own.contains(&lease.key);
+        if row.held || lease.ended() || !row.startable || dealt_with {
             return;
         }
         let key = lease.key.clone();
@@ -249,6 +249,7 @@ impl<'a> Plan<'a> {
             if let Some(owner) = &row.lease.owner
                 && row.counts()
                 && !row.busy
+                && row.going_to.is_none()
                 && !row.lease.handing_over()
             {
                 movable.entry(owner).or_default().push(&row.lease.key);

@@ -26,7 +26,20 @@ pub struct Leader {
     in_flight: Option<Time>,
     /// Not before this: a failed write is not repeated at once.
     not_before: Time,
+    /// The last belief of this run: when the write it rests on was answered, and its end.
+    led_since: Time,
+    led_until: Time,
     versions: u64,
+}
+
+/// What an observation of the lock says about this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighting {
+    /// Nothing out of order.
+    Fine,
+    /// Another run of the same worker id holds the lock that this run believes to hold (hazard H44) – if the list was
+    /// consistent.
+    Twin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +79,8 @@ impl Leader {
             state: State::Unknown,
             in_flight: None,
             not_before: Time::ZERO,
+            led_since: Time::ZERO,
+            led_until: Time::ZERO,
             versions: 0,
         }
     }
@@ -96,30 +111,34 @@ impl Leader {
     }
 
     /// The lock as a list showed it. `sent` is when the list was asked for.
-    pub fn observed(&mut self, lock: Option<&Lock>, sent: Time, now: Time) {
+    pub fn observed(&mut self, lock: Option<&Lock>, sent: Time, now: Time) -> Sighting {
         if self.in_flight.is_some() {
-            return;
+            return Sighting::Fine;
         }
         let Some(lock) = lock else {
             // A list that was asked before my own write was answered may not show it yet.
             if !matches!(&self.state, State::Mine { sent: mine, .. } if *mine >= sent) {
                 self.state = State::Absent;
             }
-            return;
+            return Sighting::Fine;
         };
+        let foreign = !lock.version.starts_with(self.session.as_str());
+        if foreign && lock.owner == self.me && now < self.led_until && self.led_since < sent {
+            return Sighting::Twin;
+        }
         match &self.state {
             State::Mine {
                 version,
                 sent: mine,
             } => {
                 if **version == *lock.version || *mine >= sent || lock.owner == self.me {
-                    return;
+                    return Sighting::Fine;
                 }
             }
             State::Other {
                 version, released, ..
             } if **version == *lock.version && *released == lock.released => {
-                return;
+                return Sighting::Fine;
             }
             _ => {}
         }
@@ -130,6 +149,7 @@ impl Leader {
             seen: now,
             released: lock.released,
         };
+        Sighting::Fine
     }
 
     /// The write to do now, if any. `wanted`: this worker is willing to lead.
@@ -210,6 +230,8 @@ impl Leader {
                     version: lock.version.as_str().into(),
                     sent,
                 };
+                self.led_since = now;
+                self.led_until = sent + self.duration.saturating_sub(self.margin);
             }
             Ok(None) => self.state = State::Absent,
             // Somebody was faster, or an earlier write of mine got through: the next list tells.

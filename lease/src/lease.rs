@@ -9,7 +9,10 @@
 //!
 //! The transitions are in [`crate::write`]; nothing else changes a row.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{Hash, Hasher},
+};
 
 use checkpoint::{HashRange, Position};
 
@@ -54,8 +57,18 @@ pub struct Lease {
     pub made_for: Option<String>,
 }
 
+/// Two equal rows hash alike; `throughput_kbps` does not take part, since floating point has no hash.
+impl Hash for Lease {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.key, &self.owner, &self.checkpoint_owner, self.counter).hash(state);
+        (&self.checkpoint, &self.pending, &self.parents, &self.children).hash(state);
+        (&self.session, self.heir_ready, self.pinned, self.range).hash(state);
+        (self.owner_switches, &self.made_for).hash(state);
+    }
+}
+
 /// A prepared checkpoint; ours only carries it along, Java processors can commit it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pending {
     /// The prepared position.
     pub position: Position,

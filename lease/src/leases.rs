@@ -10,8 +10,9 @@
 //! ```
 //! The shell executes every action and hands each answer back exactly once; it decides nothing. `timeout()` says when
 //! to call `step` at the latest. Properties: a row is only written by a conditional write that was derived from an
-//! observation of that row; at most one write per row is under way from here; a consumer of a shard is only started
-//! when the former one of the same process is gone (hazard H8).
+//! observation of that row; at most one write per row is under way from here, except that a holder's renewal does not
+//! wait for the start of a hand-over; a consumer of a shard is only started when the former one of the same process is
+//! gone (hazard H8).
 
 mod held;
 mod leave;
@@ -45,7 +46,7 @@ use view::Sight;
 pub struct Now {
     /// The monotonic clock: all decisions.
     pub mono: Time,
-    /// The wall clock, epoch milliseconds: only to pin a `LATEST`.
+    /// The wall clock, epoch milliseconds: only to pin a `LATEST`, and for the first counter of a new row.
     pub wall: i64,
 }
 
@@ -338,9 +339,10 @@ pub struct Leases {
     /// Writes on rows that are not held: waiting, and under way.
     queue: VecDeque<(Write, Purpose)>,
     writes: BTreeMap<WriteId, UnderWay>,
-    /// The keys in `queue`, and those in `writes`: at most one of each per row.
+    /// The keys in `queue`: at most one write per row waits.
     queued: BTreeSet<LeaseKey>,
-    writing: BTreeSet<LeaseKey>,
+    /// The keys in `writes`, and how many writes of each: two while a renewal meets the start of a hand-over.
+    writing: BTreeMap<LeaseKey, u32>,
     /// Reads under way, by the tenure they are for.
     reads: BTreeMap<LeaseKey, Tenure>,
     next_id: u64,
@@ -426,7 +428,7 @@ impl Leases {
             queue: VecDeque::new(),
             writes: BTreeMap::new(),
             queued: BTreeSet::new(),
-            writing: BTreeSet::new(),
+            writing: BTreeMap::new(),
             reads: BTreeMap::new(),
             next_id: 0,
             own_row: OwnRow {
@@ -485,7 +487,7 @@ impl Leases {
         self.expire(now);
         self.leadership(now);
         self.look(now);
-        self.replan |= now.mono >= self.sight.next_unread();
+        self.replan |= now.mono >= self.sight.next_unread() || now.mono >= self.avoid_ends();
         if self.replan {
             self.replan = false;
             self.share(now);
@@ -515,6 +517,7 @@ impl Leases {
             .chain([
                 self.list_due(),
                 self.sight.next_unread(),
+                self.avoid_ends(),
                 self.leader.due(self.wants_to_lead()).unwrap_or(Time::NEVER),
                 if self.own_row.asked {
                     Time::NEVER
@@ -579,6 +582,11 @@ impl Leases {
             .position(|stream| stream.spec.id == lease.stream)
     }
 
+    /// When the next row may be written again that rests after a failure.
+    fn avoid_ends(&self) -> Time {
+        self.avoid.values().copied().min().unwrap_or(Time::NEVER)
+    }
+
     fn wants_to_lead(&self) -> bool {
         !self.leaving && self.sight.loaded()
     }
@@ -625,7 +633,7 @@ impl Leases {
 
     fn enqueue(&mut self, write: Write, purpose: Purpose) {
         let key = write.key();
-        let free = !self.writing.contains(key) && !self.avoid.contains_key(key);
+        let free = !self.writing.contains_key(key) && !self.avoid.contains_key(key);
         if free && self.queued.insert(key.clone()) {
             self.queue.push_back((write, purpose));
         }
@@ -645,6 +653,10 @@ impl Leases {
                 return;
             };
             self.queued.remove(write.key());
+            if self.writing.contains_key(write.key()) {
+                // Overtaken by the holder's own write; if it is still wanted, the next look at the table says so.
+                continue;
+            }
             self.send(write, Some(purpose), now);
         }
     }
@@ -653,7 +665,7 @@ impl Leases {
         self.next_id += 1;
         let id = WriteId(self.next_id);
         self.out.push(Action::Write(id, write.clone()));
-        self.writing.insert(write.key().clone());
+        *self.writing.entry(write.key().clone()).or_default() += 1;
         self.writes.insert(
             id,
             UnderWay {
@@ -669,7 +681,12 @@ impl Leases {
             return;
         };
         let key = under_way.write.key().clone();
-        self.writing.remove(&key);
+        if let Some(count) = self.writing.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.writing.remove(&key);
+            }
+        }
         match &result {
             Ok(Some(row)) => self.sight.wrote(row, under_way.sent, now.mono),
             Ok(None) => self.sight.deleted(&key, now.mono),

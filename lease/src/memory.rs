@@ -45,6 +45,26 @@ impl MemoryTable {
         })
     }
 
+    /// How many lease rows there are.
+    pub fn len(&self) -> usize {
+        self.with(|rows| rows.leases.len())
+    }
+
+    /// There is no lease row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The leader lock, at once.
+    pub fn lock_row(&self) -> Option<Lock> {
+        self.with(|rows| rows.lock.clone())
+    }
+
+    /// One row, at once.
+    pub fn row(&self, key: &LeaseKey) -> Option<Lease> {
+        self.with(|rows| rows.leases.get(key).cloned())
+    }
+
     /// Does `write` at once.
     pub fn write_now(&self, write: &Write) -> Result<Option<Lease>, TableError> {
         self.with(|rows| {
@@ -108,7 +128,7 @@ impl Table for MemoryTable {
     }
 
     async fn get(&self, key: &LeaseKey) -> Result<Option<Lease>, TableError> {
-        Ok(self.with(|rows| rows.leases.get(key).cloned()))
+        Ok(self.row(key))
     }
 
     async fn write(&self, write: &Write) -> Result<Option<Lease>, TableError> {

@@ -25,7 +25,7 @@ use crate::{
 pub type Tenure = u64;
 
 /// A lease this process holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Held {
     /// The row, as the last good answer showed it.
     pub lease: Lease,
@@ -53,7 +53,7 @@ pub struct Held {
 }
 
 /// What a holder is about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Phase {
     /// Parents are not at their end; nothing is read yet.
     Blocked,
@@ -85,7 +85,7 @@ pub enum Phase {
 }
 
 /// How far a lease on its way out is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The holder means to hand over, but the row does not say so yet; reading goes on.
     Offered,
@@ -97,7 +97,7 @@ pub enum Stage {
     Drained,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct InFlight {
     sent: Time,
     checkpoint: Option<Position>,
@@ -105,7 +105,7 @@ struct InFlight {
 }
 
 /// Whether a write ends the hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Last {
     No,
     Release,
@@ -115,7 +115,7 @@ enum Last {
 }
 
 /// The row has to be read; since when it is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Doubt {
     asked: Option<Time>,
 }

@@ -18,6 +18,10 @@
 //!   before any row of a closed shard's family was made is completed in the same way: the family's eldest listed shard
 //!   is read from the pin, its children from their beginning, which may repeat older records but loses none.
 //!
+//! A new row's counter starts at the wall clock in milliseconds, not at 0 as the KCL's: a row that was removed by hand
+//! and is made anew must not repeat counters of its former life, or a write that was long under way could still meet
+//! its condition, and a tenure would not be greater than those before it.
+//!
 //! **Retire** – a row at its end goes when all its children have rows that are past their beginning and no parent's
 //! row is left (so that order is kept and the table never shows a hole), or when Kinesis lists the shard no more.
 
@@ -57,7 +61,7 @@ pub struct Scene<'a> {
     pub open_at_start: Option<&'a BTreeSet<ShardId>>,
     /// The stream's rows.
     pub leases: &'a BTreeMap<ShardId, &'a Lease>,
-    /// The wall clock, epoch milliseconds: where a `LATEST` is pinned.
+    /// The wall clock, epoch milliseconds: where a `LATEST` is pinned, and where counters start.
     pub wall: i64,
 }
 
@@ -193,6 +197,7 @@ fn start_of(start: Start, wall: i64) -> (Position, Option<i64>) {
 
 fn row(scene: &Scene<'_>, shard: &Shard, (position, pinned): (Position, Option<i64>)) -> Lease {
     let mut lease = Lease::new(scene.stream.cloned(), shard.id.clone(), position);
+    lease.counter = first_counter(scene.wall);
     lease.pinned = pinned;
     lease.made_for = scene.made_for.map(str::to_owned);
     lease.parents = shard.parents.clone();
@@ -200,13 +205,19 @@ fn row(scene: &Scene<'_>, shard: &Shard, (position, pinned): (Position, Option<i
     lease
 }
 
-/// The row of a child whose parent has just been read to its end: always at its beginning.
-pub fn child(parent: &Lease, child: &Shard) -> Lease {
+/// Counters rise by far less than one a millisecond, so this is beyond every counter of a former life.
+fn first_counter(wall: i64) -> u64 {
+    u64::try_from(wall).unwrap_or(0)
+}
+
+/// The row of a child whose parent has just been read to its end: always at its beginning. `wall`: epoch milliseconds.
+pub fn child(parent: &Lease, child: &Shard, wall: i64) -> Lease {
     let mut lease = Lease::new(
         parent.stream.clone(),
         child.id.clone(),
         Position::TrimHorizon,
     );
+    lease.counter = first_counter(wall);
     lease.made_for = parent.made_for.clone();
     lease.parents = child.parents.clone();
     lease.range = Some(child.range);

@@ -79,7 +79,7 @@ pub struct Unreadable {
 }
 
 /// The leader lock row (the DynamoDB lock client's, as the Java KCL uses it).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lock {
     /// Who holds it.
     pub owner: WorkerId,
@@ -92,7 +92,7 @@ pub struct Lock {
 }
 
 /// A conditional write of the leader lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LockWrite {
     /// Take the lock if the row is still as seen (`None`: absent).
     Acquire {

@@ -72,7 +72,7 @@ impl Timing {
 
     /// The leader lock's heartbeat.
     pub fn lock_every(&self) -> Duration {
-        self.failover / 5
+        self.failover / 4
     }
 
     /// An heir that does not answer within this time gets nothing.

@@ -4,7 +4,11 @@
 //! stands, [`crate::dynamodb`] spells it as expressions. Conditions follow the KCL's (so that Java workers and ours
 //! can share a table) and are stricter where a known hazard asks for it.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use checkpoint::Position;
 
@@ -14,7 +18,7 @@ use crate::{
 };
 
 /// A conditional write of one lease row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Write {
     /// Put a new row; only if there is none.
     Create(Box<Lease>),
@@ -83,8 +87,16 @@ pub struct Renew {
     pub throughput_kbps: Option<f64>,
 }
 
+/// Two equal renewals hash alike; `throughput_kbps` does not take part, since floating point has no hash.
+impl Hash for Renew {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.key, &self.me, self.counter, self.handing_over).hash(state);
+        (&self.checkpoint, &self.children).hash(state);
+    }
+}
+
 /// Who seizes which version of a row.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seize {
     /// The row.
     pub key: LeaseKey,
@@ -99,7 +111,7 @@ pub struct Seize {
 }
 
 /// Who gives which version of a row to whom.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Assign {
     /// The row.
     pub key: LeaseKey,

@@ -63,6 +63,15 @@ pub enum AwsError {
     },
 }
 
+/// Whose credentials the default chain gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The id of the access key, which is no secret.
+    pub access_key: String,
+    /// The account, where the provider tells.
+    pub account: Option<String>,
+}
+
 /// What DescribeStreamSummary says about a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamFacts {
@@ -103,13 +112,18 @@ impl Aws {
     ///
     /// # Errors
     /// [`AwsError::NoCredentials`].
-    pub async fn credentials(&self) -> Result<(), AwsError> {
+    pub async fn credentials(&self) -> Result<Identity, AwsError> {
         use aws_credential_types::provider::ProvideCredentials as _;
         let Some(provider) = self.base.credentials_provider() else {
             return Err(AwsError::NoCredentials("no provider is configured".into()));
         };
         match provider.provide_credentials().await {
-            Ok(_) => Ok(()),
+            Ok(credentials) => Ok(Identity {
+                access_key: credentials.access_key_id().to_owned(),
+                account: credentials
+                    .account_id()
+                    .map(|account| account.as_str().to_owned()),
+            }),
             Err(error) => Err(AwsError::NoCredentials(
                 DisplayErrorContext(&error).to_string(),
             )),
@@ -153,8 +167,19 @@ impl Aws {
         &self,
         stream: &config::Stream,
     ) -> Result<aws_sdk_kinesis::Client, AwsError> {
-        let what = format!("stream {}", stream.name);
-        let config = self.config(&stream.access, &what).await?;
+        self.kinesis_of(stream.name.as_str(), &stream.access).await
+    }
+
+    /// A client of Kinesis for a stream that no configuration describes.
+    ///
+    /// # Errors
+    /// [`AwsError::NoRegion`].
+    pub async fn kinesis_of(
+        &self,
+        stream: &str,
+        access: &Access,
+    ) -> Result<aws_sdk_kinesis::Client, AwsError> {
+        let config = self.config(access, &format!("stream {stream}")).await?;
         Ok(aws_sdk_kinesis::Client::new(&config))
     }
 

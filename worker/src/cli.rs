@@ -1,12 +1,18 @@
 //! The command line: one file per subcommand. Reads arguments and the environment, prints, and chooses the exit code.
 #![allow(clippy::disallowed_methods)] // the environment is read here and in `config`
 
+mod check;
 #[cfg(feature = "local")]
 mod demo;
 mod exit;
+mod iam;
+mod leases;
 #[cfg(feature = "local")]
 mod local;
+mod look;
+mod put;
 mod run;
+mod version;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -37,12 +43,22 @@ struct Cli {
 enum Command {
     /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
     Run(run::Args),
+    /// Print the least-privilege IAM policy a configuration needs.
+    Iam(iam::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
+    /// Show the lease table: who reads which shard, and how far.
+    Leases(leases::Args),
+    /// Check a configuration, and with --aws whether AWS allows what it asks for.
+    Check(check::Args),
+    /// Put records into a stream: lines, JSON lines or generated ones, plain or as KPL aggregates.
+    Put(Box<put::Args>),
     /// Serve the embedded AWS (Kinesis and DynamoDB in memory) for other tools.
     #[cfg(feature = "local")]
     Local(local::Args),
+    /// Print what this program is.
+    Version(version::Args),
 }
 
 /// Where the configuration comes from; the same for every subcommand that needs one.
@@ -80,6 +96,11 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Iam(args) => iam::main(args),
+        Command::Leases(args) => leases::main(args),
+        Command::Check(args) => check::main(args),
+        Command::Put(args) => put::main(*args),
+        Command::Version(args) => version::main(&args),
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]

@@ -36,8 +36,10 @@ pub use names::{
     AppName, Endpoint, ExternalId, PathTemplate, Region, RoleArn, StreamArn, StreamName, TableName,
     WorkerId,
 };
+pub(crate) use overrides::ENV_PREFIX;
 pub use process::{Admin, App, Log, LogFormat, Shutdown};
 pub use scalar::ByteSize;
+pub(crate) use scalar::{duration_from, show as show_duration};
 pub use stream::{HashRangePolicy, Poll, Protocol, Retrieval, Start, Stream};
 
 use section::{Field, Reader, Section};

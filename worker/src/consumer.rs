@@ -80,6 +80,8 @@ pub(crate) struct Parts<S, P> {
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) meter: Meter,
+    /// How long a processor may take to part from a lost lease: until then the shard cannot be read here again.
+    pub(crate) patience: Duration,
 }
 
 /// Why the loop ended.
@@ -139,6 +141,7 @@ struct Consumer<S, P> {
     clock: Clock,
     retry: Backoff,
     meter: Meter,
+    patience: Duration,
 }
 
 /// What the consumer was told.
@@ -187,6 +190,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
             clock,
             mut random,
             meter,
+            patience,
         } = parts;
         let range = lease.range.unwrap_or(HashRange::FULL);
         let polling = Polling::new(
@@ -225,13 +229,23 @@ impl<S: Source, P: Processor> Consumer<S, P> {
             progress,
             clock,
             meter,
+            patience,
         }
     }
 
     async fn run(mut self) -> End {
         let end = self.read_to_the_end().await;
         if let End::Lost = end {
-            self.processor.lease_lost().await;
+            let until = self.clock.mono() + self.patience;
+            tokio::select! {
+                biased;
+                () = self.processor.lease_lost() => {}
+                () = self.clock.sleep_until(until) => tracing::error!(
+                    stream = %self.context.stream,
+                    shard = %self.context.shard,
+                    "handler does not return from lease_lost and is cut off"
+                ),
+            }
         }
         end
     }
@@ -256,10 +270,12 @@ impl<S: Source, P: Processor> Consumer<S, P> {
     async fn initialize(&mut self) -> Option<End> {
         loop {
             let context = self.context.clone();
+            self.progress.busy(Some(self.clock.mono()));
             let result = {
                 let call = self.processor.initialize(&context);
                 cut_off(&mut self.halt, call).await
             };
+            self.progress.busy(None);
             match result {
                 None => return Some(self.cut()),
                 Some(Ok(())) => {
@@ -287,8 +303,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                 return Next::Parcel(parcel);
             }
             if let Some(position) = self.inbox.take_barren() {
-                self.progress.hand_over(&position);
-                self.progress.settle_all();
+                self.progress.pass(&position);
             }
             self.count();
             if let Some(children) = at_end {
@@ -320,6 +335,9 @@ impl<S: Source, P: Processor> Consumer<S, P> {
     async fn deliver(&mut self, mut parcel: Parcel) -> Option<End> {
         self.count();
         self.progress.hand_over(&parcel.position);
+        if let Some(barren) = &parcel.barren {
+            self.progress.pass(barren);
+        }
         loop {
             if self.clock.mono() >= self.progress.valid_until() {
                 // Nobody has said so yet, but the lease may be somebody else's by now.
@@ -405,10 +423,12 @@ impl<S: Source, P: Processor> Consumer<S, P> {
     async fn end_shard(&mut self, children: Vec<Shard>) -> End {
         self.progress.reach_end();
         loop {
+            self.progress.busy(Some(self.clock.mono()));
             let result = {
                 let call = self.processor.shard_ended(&self.checkpointer);
                 cut_off(&mut self.halt, call).await
             };
+            self.progress.busy(None);
             let error = match result {
                 None => return self.cut(),
                 Some(Ok(())) if self.processor.commit() == Commit::Auto => {

@@ -9,7 +9,7 @@ pub(crate) mod herd;
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, stream::FuturesUnordered};
+use futures::{StreamExt as _, future::OptionFuture, stream::FuturesUnordered};
 use lease::{
     Table, TableError,
     leases::{Action, Caller, Event, Fatal, Leases, News, Now},
@@ -86,11 +86,22 @@ impl Callers {
 /// How often progress is looked at when nothing else happens.
 const BEAT: Duration = Duration::from_secs(1);
 
+type Call = futures::future::BoxFuture<'static, Answer>;
+
+/// Waits for the write that removes this worker's own row: without it peers would go on to offer leases to a worker that
+/// is gone. A second order to stop is obeyed at once.
+async fn take_leave(farewell: Option<Call>, stop: &mut tokio::sync::watch::Receiver<Stop>) {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
+        _ = OptionFuture::from(farewell) => {}
+    }
+}
+
 impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
     /// Works until told to stop.
     pub(crate) async fn run(mut self, mut stop: tokio::sync::watch::Receiver<Stop>) -> Ended {
-        let mut under_way: FuturesUnordered<futures::future::BoxFuture<'static, Answer>> =
-            FuturesUnordered::new();
+        let mut under_way: FuturesUnordered<Call> = FuturesUnordered::new();
         let mut next_beat = self.clock.mono();
         let mut deadline = lease::Time::NEVER;
         let mut last_chance = lease::Time::NEVER;
@@ -117,9 +128,16 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
                 self.beat(now);
             }
             let herd = &self.herd;
+            let mut farewell = None;
             for action in self.leases.step(|key| herd.watermark(key), now) {
                 match action {
-                    Action::Gone => return Ended::Gone,
+                    Action::RemoveWorker { updated: None, .. } => {
+                        farewell = self.calls.start(action, now.wall);
+                    }
+                    Action::Gone => {
+                        take_leave(farewell, &mut stop).await;
+                        return Ended::Gone;
+                    }
                     Action::Fatal(fatal) => return Ended::Fatal(fatal),
                     action => self.act(action, &mut under_way),
                 }
@@ -154,11 +172,7 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
         }
     }
 
-    fn act(
-        &mut self,
-        action: Action,
-        under_way: &mut FuturesUnordered<futures::future::BoxFuture<'static, Answer>>,
-    ) {
+    fn act(&mut self, action: Action, under_way: &mut FuturesUnordered<Call>) {
         match action {
             Action::Start {
                 lease,

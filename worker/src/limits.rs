@@ -28,6 +28,15 @@ pub const LIST_SHARDS_TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 pub const DESCRIBE_STREAM_SUMMARY_PER_SECOND: u32 = 20;
 /// The longest retention a stream can have.
 pub const LONGEST_RETENTION: Duration = Duration::from_secs(8_760 * 3_600);
+/// Records one PutRecords call takes at most.
+pub const PUT_RECORDS_MOST_RECORDS: usize = 500;
+/// Bytes one PutRecords call takes at most, keys included. AWS has allowed 10 MiB since 2025; other places did not
+/// follow, and a larger call is hardly faster.
+pub const PUT_RECORDS_MOST_BYTES: usize = 5 << 20;
+/// Bytes of a record at most, key included, on a stream that is set to the most; the default of a stream is 1 MiB.
+pub const RECORD_MOST_BYTES: usize = 10 << 20;
+/// Characters of a record's partition key at most.
+pub const RECORD_KEY_LONGEST: usize = 256;
 /// Letters of a stream name at most.
 pub const STREAM_NAME_LONGEST: usize = 128;
 

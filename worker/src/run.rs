@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,12 +11,17 @@ use std::{
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use lease::{
     Consistency, Session, Shards, Table, TableError, Time, Timing, WorkerId,
     belongs::{self, Foreign, Known},
     leases::{Fatal, Leases, Now, Settings, Stream as LeaseStream},
 };
-use tokio::{runtime::Handle, sync::mpsc, sync::watch};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+    task::AbortHandle,
+};
 
 use crate::{
     admin::Health,
@@ -71,13 +77,44 @@ pub struct Worker<T, S, F> {
     pub clock: Clock,
     /// Seeds all randomness. Must differ from run to run: the session's name is drawn from it.
     pub seed: u64,
-    /// Where the consumers run. May be another runtime than the caller's, so that a handler that blocks its thread
-    /// cannot keep leases from being renewed.
-    pub data: Handle,
+    /// Where the consumers run.
+    pub data: DataPlane,
     /// What the probes ask.
     pub health: Health,
     /// The control plane's sign of life.
     pub pulse: Arc<Pulse>,
+}
+
+/// Runs the consumers. A runtime's [`Handle`] becomes one; it may be another runtime than the caller's, so that a handler
+/// that blocks its thread cannot keep leases from being renewed.
+#[derive(Clone)]
+pub struct DataPlane(Arc<Spawn>);
+
+type Spawn = dyn Fn(BoxFuture<'static, ()>) -> AbortHandle + Send + Sync;
+
+impl DataPlane {
+    /// Runs every consumer as `spawn` does; aborting by the handle must end it.
+    pub fn new(
+        spawn: impl Fn(BoxFuture<'static, ()>) -> AbortHandle + Send + Sync + 'static,
+    ) -> Self {
+        DataPlane(Arc::new(spawn))
+    }
+
+    pub(crate) fn spawn(&self, consumer: BoxFuture<'static, ()>) -> AbortHandle {
+        (self.0)(consumer)
+    }
+}
+
+impl From<Handle> for DataPlane {
+    fn from(runtime: Handle) -> Self {
+        DataPlane::new(move |consumer| runtime.spawn(consumer).abort_handle())
+    }
+}
+
+impl fmt::Debug for DataPlane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataPlane").finish_non_exhaustive()
+    }
 }
 
 /// When the control plane last turned.

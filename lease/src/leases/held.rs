@@ -491,7 +491,7 @@ impl Leases {
         held.started = false;
         let rows: Vec<Lease> = children
             .iter()
-            .map(|child| sync::child(&held.lease, child))
+            .map(|child| sync::child(&held.lease, child, now.wall))
             .collect();
         held.phase = Phase::Ended {
             todo: rows.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Action, Leases, News, Now, Purpose, UnderWay};
 use crate::{
     assign::{self, Move, Role, Row, Scene},
-    id::{LeaseKey, ShardId},
+    id::{LeaseKey, ShardId, WorkerId},
     lease::Lease,
     renew::Phase,
     sync,
@@ -51,6 +51,7 @@ impl Leases {
     /// What the sharing rule looks at.
     pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
         let failover = self.settings.timing.failover();
+        let heirs = self.heirs_under_way();
         let rows = self
             .sight
             .rows()
@@ -63,6 +64,7 @@ impl Leases {
                     } else {
                         self.sight.unread(&lease.key, failover, now.mono)
                     },
+                    going_to: heirs.get(&lease.key).copied(),
                     startable: self.startable(lease),
                     held,
                     busy: self.busy(&lease.key),
@@ -80,11 +82,29 @@ impl Leases {
         }
     }
 
+    /// Whose rows will be by what is queued and under way: a plan must not do the same again with other rows.
+    fn heirs_under_way(&self) -> BTreeMap<&LeaseKey, &WorkerId> {
+        let queued = self.queue.iter().map(|(write, _)| write);
+        let under_way = self.writes.values().map(|under_way| &under_way.write);
+        queued
+            .chain(under_way)
+            .filter_map(|write| {
+                let heir = match write {
+                    Write::Acquire(seize) | Write::Take { seize, .. } => &seize.me,
+                    Write::Assign(assign) => &assign.to,
+                    Write::HandOff { to, .. } => to,
+                    _ => return None,
+                };
+                Some((write.key(), heir))
+            })
+            .collect()
+    }
+
     fn busy(&self, key: &LeaseKey) -> bool {
         self.winding_down.contains_key(key) && !self.held.contains_key(key)
             || self.avoid.contains_key(key)
             || self.queued.contains(key)
-            || self.writing.contains(key) && !self.held.contains_key(key)
+            || self.writing.contains_key(key) && !self.held.contains_key(key)
             || self.reads.contains_key(key) && !self.held.contains_key(key)
             || self
                 .held
@@ -232,11 +252,11 @@ impl Leases {
                 self.child_made(parent, &key, now);
                 self.sight.hurry(now.mono);
             }
-            // Somebody was faster, or there is no clear answer: the next list tells.
-            (
-                _,
-                Err(TableError::Changed(_) | TableError::Unknown(_) | TableError::Unreadable(_)),
-            ) => {
+            // Somebody was faster: the row, or the next list, tells.
+            (_, Err(TableError::Changed(_))) => self.sight.doubt(now.mono),
+            // There is no clear answer: the next list tells.
+            (_, Err(TableError::Unknown(_) | TableError::Unreadable(_))) => {
+                self.pause(&key, now);
                 self.sight.doubt(now.mono);
             }
             (_, Err(_)) => self.pause(&key, now),
@@ -246,7 +266,8 @@ impl Leases {
 
     /// A throttled or refused write is not repeated at once.
     fn pause(&mut self, key: &LeaseKey, now: Now) {
-        let until = now.mono + self.settings.timing.retry_after(4, self.next_id);
+        let until = now.mono + self.settings.timing.retry_after(2, self.next_id);
+        let until = self.avoid.get(key).map_or(until, |known| until.max(*known));
         self.avoid.insert(key.clone(), until);
     }
 

@@ -15,10 +15,11 @@ use std::{
 
 use checkpoint::Position;
 
-use super::{Action, Halt, Leases, Loss, News, Now, StreamState};
+use super::{Action, Fatal, Halt, Leases, Loss, News, Now, StreamState};
 use crate::{
     assign::{Role, Worker},
     id::{LeaseKey, ShardId, WorkerId},
+    leader::Sighting,
     lease::Lease,
     renew::{Outcome, Phase, Stage},
     shard::{Shard, Shards},
@@ -37,6 +38,8 @@ pub(super) struct Sight {
     unreadable: BTreeSet<String>,
     asked: Option<(Time, Consistency)>,
     next: Time,
+    /// A failed list is not repeated at once, whatever is in a hurry.
+    not_before: Time,
     last_good: Option<Time>,
     /// A pause between two lists that is longer than this is a gap.
     gap: Duration,
@@ -80,6 +83,7 @@ impl Sight {
             unreadable: BTreeSet::new(),
             asked: None,
             next: now,
+            not_before: Time::ZERO,
             last_good: None,
             gap: Duration::ZERO,
             doubtful: false,
@@ -323,7 +327,7 @@ impl Leases {
         if self.sight.asked.is_some() {
             return Time::NEVER;
         }
-        self.sight.next
+        self.sight.next.max(self.sight.not_before)
     }
 
     /// The leader asks regularly; others once, and whenever a question is open.
@@ -376,7 +380,8 @@ impl Leases {
                     .settings
                     .timing
                     .retry_after(self.sight.failures, u64::from(self.sight.failures));
-                self.sight.next = now.mono + wait.min(Duration::from_secs(1));
+                self.sight.not_before = now.mono + wait.min(Duration::from_secs(1));
+                self.sight.next = self.sight.not_before;
                 self.out.push(Action::Tell(News::ListFailed(error)));
             }
         }
@@ -392,11 +397,17 @@ impl Leases {
                 )));
             }
         }
-        self.leader.observed(view.lock.as_ref(), sent, now.mono);
+        let sighting = self.leader.observed(view.lock.as_ref(), sent, now.mono);
+        if sighting == Sighting::Twin && consistency == Consistency::Strong {
+            let me = self.settings.me.clone();
+            self.out.push(Action::Fatal(Fatal::DuplicateWorker(me)));
+        }
         self.sight
             .missing
             .retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
-        let pace = self.look_every(now).max(self.look_pause()) + self.sight.last_took;
+        // An answer that took longer than any call may was held up by a pause of this process.
+        let took = self.sight.last_took.min(self.settings.timing.request_timeout());
+        let pace = self.look_every(now).max(self.look_pause()) + took;
         let gap = (self.settings.timing.failover() / 2).max(pace * 2);
         let unreadable: BTreeSet<String> =
             view.unreadable.iter().map(|bad| bad.key.clone()).collect();
@@ -404,6 +415,7 @@ impl Leases {
         self.presume_dead(now);
         self.look_at_held(&gone, &unreadable, consistency, now);
         self.replan = true;
+        self.sight.doubtful |= sighting == Sighting::Twin;
         self.sight.next = now.mono + self.look_every(now).max(self.look_pause());
     }
 

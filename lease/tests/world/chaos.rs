@@ -4,6 +4,7 @@ use fastrand::Rng;
 use lease::{WorkerId, sync::Start};
 
 use crate::{
+    process::Process,
     sim::{Ev, MILLI, SECOND, Scene, World},
     table::Weather,
 };
@@ -43,22 +44,26 @@ fn live(seed: u64, trace: bool) -> (Vec<String>, u64) {
     world.change(Scene::Weather(Weather::fair()));
     world.change(Scene::TableAway(0));
     world.moody = false;
-    // Somebody has to be there, and enough of them to hold everything.
-    let staying = |world: &World| {
-        let mut processes = world.processes.values();
-        let count = processes
-            .by_ref()
-            .filter(|process| process.leaving_since.is_none())
-            .count();
-        count.saturating_mul(world.max_leases)
-    };
-    while staying(&world) < world.stream.open_shards().count() {
-        world.join(&format!("last-{}", world.processes.len()));
-    }
+    reinforce(&mut world);
+    // One of two runs under the same id ends when they notice each other.
+    world.run_until(SECOND + CHAOS + QUIET / 3);
+    reinforce(&mut world);
     world.run_until(SECOND + CHAOS + QUIET);
     settled(&mut world);
     let print = world.check.fingerprint();
     (std::mem::take(&mut world.check.violations), print)
+}
+
+/// Somebody has to be there, and enough of them to hold everything.
+fn reinforce(world: &mut World) {
+    let capacity = |world: &World| {
+        let staying = |process: &&Process| process.leaving_since.is_none();
+        let count = world.processes.values().filter(staying).count();
+        count.saturating_mul(world.max_leases)
+    };
+    while capacity(world) < world.stream.open_shards().count() {
+        world.join(&format!("last-{}-{}", world.now, world.processes.len()));
+    }
 }
 
 /// One fault or change, with what follows from it.
@@ -107,8 +112,8 @@ fn settled(world: &mut World) {
     let mut wrong = Vec::new();
     let mut counts: Vec<usize> = living.iter().map(|_| 0).collect();
     for shard in world.stream.open_shards() {
-        let readers = world.readers(&shard.id);
-        let row = view.leases.iter().find(|row| row.shard == shard.id);
+        let readers = world.readers(shard.id());
+        let row = view.leases.iter().find(|row| row.shard == *shard.id());
         let [reader] = readers[..] else {
             let row = row.map(|row| {
                 (
@@ -118,23 +123,26 @@ fn settled(world: &mut World) {
                     &row.checkpoint,
                 )
             });
-            wrong.push(format!("{} has the readers {readers:?}: {row:?}", shard.id));
+            wrong.push(format!(
+                "{} has the readers {readers:?}: {row:?}",
+                shard.id()
+            ));
             continue;
         };
         let Some(number) = living.iter().position(|(pid, _)| *pid == reader) else {
-            wrong.push(format!("{} is read by {reader}, who leaves", shard.id));
+            wrong.push(format!("{} is read by {reader}, who leaves", shard.id()));
             continue;
         };
         counts[number] += 1;
         if row.and_then(|row| row.reader()) != Some(&living[number].1) {
-            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id));
+            wrong.push(format!("{} is read by {reader}, but {row:?}", shard.id()));
         }
         if world
             .check
-            .last_read(&shard.id)
+            .last_read(shard.id())
             .is_none_or(|last| last + 5 * SECOND < now)
         {
-            wrong.push(format!("{} is not read", shard.id));
+            wrong.push(format!("{} is not read", shard.id()));
         }
     }
     let (least, most) = (counts.iter().min(), counts.iter().max());

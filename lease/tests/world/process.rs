@@ -8,7 +8,7 @@ use std::{
 use checkpoint::Position;
 use lease::{
     LeaseKey, ShardId, Time, WorkerId,
-    leases::{Halt, Leases, Now},
+    leases::{Action, Halt, Leases, Now},
     renew::Tenure,
 };
 
@@ -92,14 +92,14 @@ impl Clock {
 }
 
 impl Process {
-    /// How far the consumer of `key` has settled, for the machine.
-    pub(crate) fn watermarks(&self) -> BTreeMap<LeaseKey, Position> {
-        let running = self
-            .consumers
-            .iter()
-            .filter_map(|(key, consumer)| Some((key.clone(), consumer.settled?)))
-            .map(|(key, settled)| (key, super::stream::position(settled)));
-        self.last_words.clone().into_iter().chain(running).collect()
+    /// Lets the machine act, with the watermarks of the consumers.
+    pub(crate) fn step(&mut self, now: Now) -> Vec<Action> {
+        let (consumers, last_words) = (&self.consumers, &self.last_words);
+        let watermark = |key: &LeaseKey| match consumers.get(key) {
+            Some(consumer) => consumer.settled.map(super::stream::position),
+            None => last_words.get(key).cloned(),
+        };
+        self.leases.step(watermark, now)
     }
 
     /// Whether the consumer of `key` would hand a record over at the true time `now`.

@@ -19,7 +19,7 @@ use crate::{
     check::Checker,
     process::{Clock, Consumer, Process},
     stream::{FakeStream, moment},
-    table::{FakeTable, Fate, Weather},
+    table::{FakeTable, Fate, Undo, Weather},
 };
 
 /// One second in the micros this world counts in.
@@ -91,6 +91,8 @@ pub(crate) struct World {
     pub(crate) moody: bool,
     pub(crate) tick: u64,
     away_until: u64,
+    /// While the table is away, calls hang until they time out instead of failing at once.
+    pub(crate) hangs: bool,
     /// How many runs each worker id has had.
     names: BTreeMap<String, u32>,
     born: usize,
@@ -112,12 +114,13 @@ impl World {
             stream: FakeStream::new(shards, 100 * MILLI),
             start,
             processes: BTreeMap::new(),
-            check: Checker::default(),
+            check: Checker::new(200 + 8 * u32::try_from(shards).expect("small worlds")),
             weather: Weather::fair(),
             max_leases: usize::MAX,
             moody: false,
             tick: 800 * MILLI,
             away_until: 0,
+            hangs: false,
             names: BTreeMap::new(),
             born: 0,
             queue: BinaryHeap::new(),
@@ -235,8 +238,7 @@ impl World {
                 return;
             }
             let now = process.clock.now(self.now);
-            let watermarks = process.watermarks();
-            let actions = process.leases.step(|key| watermarks.get(key).cloned(), now);
+            let actions = process.step(now);
             for action in actions {
                 // A fatal action ends the process; the rest of the batch goes with it.
                 if self.processes.contains_key(&pid) {
@@ -355,7 +357,8 @@ impl World {
     fn call(&mut self, pid: Pid, call: Call) {
         self.check.called(self.now, pid, &call);
         let timeout = u64::try_from(self.timing.request_timeout().as_micros()).expect("short");
-        let away = self.now < self.away_until;
+        let away =
+            (self.now < self.away_until).then(|| self.hangs || self.moody && self.rng.bool());
         let fate = Fate::draw(&self.weather, timeout, away, &mut self.rng);
         match fate.done {
             Some(done) if done <= fate.heard => {
@@ -390,6 +393,7 @@ impl World {
 
     fn perform(&mut self, pid: Pid, call: &Call) -> Result<Told, TableError> {
         let rows = &self.table.rows;
+        let mut undo = None;
         let result = match call {
             Call::List { sent, stale } => {
                 let from = sent.saturating_sub(*stale).max(1);
@@ -399,15 +403,14 @@ impl World {
                     &mut self.rng,
                 ))));
             }
-            Call::Read(key) => {
-                let row = rows.view().leases.into_iter().find(|row| row.key == *key);
-                return Ok(Told::Row(row));
-            }
+            Call::Read(key) => return Ok(Told::Row(rows.row(key))),
             Call::Write(_, write) => {
-                let before = rows.view().leases;
+                let before = rows.row(write.key());
                 let result = rows.write_now(write);
                 if result.is_ok() {
-                    let before = before.into_iter().find(|row| row.key == *write.key());
+                    if before.is_none() && rows.len() == 1 {
+                        self.check.reborn(self.now);
+                    }
                     let after = result.clone().expect("looked at");
                     self.check.stored(
                         self.now,
@@ -417,18 +420,24 @@ impl World {
                         after.as_ref(),
                         &self.stream,
                     );
+                    undo = Some(Undo::Lease(write.key().clone(), before.map(Box::new)));
                 }
                 result.map(Told::Row)
             }
-            Call::Lock(write) => rows.lock_now(write).map(Told::Lock),
+            Call::Lock(write) => {
+                let before = rows.lock_row();
+                let result = rows.lock_now(write).map(Told::Lock);
+                undo = result.is_ok().then_some(Undo::Lock(before));
+                result
+            }
             Call::PutWorker(row) => {
                 rows.put_worker_now(row);
                 Ok(Told::Nothing)
             }
             Call::RemoveWorker(id, lut) => rows.remove_worker_now(id, *lut).map(|()| Told::Nothing),
         };
-        if result.is_ok() {
-            self.table.changed(self.now);
+        if let Some(undo) = undo {
+            self.table.changed(self.now, undo);
         }
         self.say(|| format!("{pid} did   {call:?}: {}", result.is_ok()));
         result
@@ -661,8 +670,9 @@ impl World {
                 if !rows.is_empty() {
                     let row = &rows[pick % rows.len()];
                     self.table.rows.remove(&row.key);
-                    self.table.changed(self.now);
-                    self.check.operator_deleted(self.now, row, rows.len() == 1);
+                    let undo = Undo::Lease(row.key.clone(), Some(Box::new(row.clone())));
+                    self.table.changed(self.now, undo);
+                    self.check.operator_deleted(self.now, row);
                     let key = row.key.clone();
                     self.say(|| format!("operator deletes {key}"));
                 }

@@ -9,7 +9,7 @@ use lease::{Shard, ShardId};
 /// One shard.
 #[derive(Clone, Debug)]
 pub(crate) struct FakeShard {
-    pub(crate) id: ShardId,
+    id: ShardId,
     parents: BTreeSet<ShardId>,
     range: HashRange,
     opened: u64,
@@ -109,6 +109,11 @@ impl FakeStream {
         self.shards.iter().filter(|shard| shard.closed.is_none())
     }
 
+    /// No record comes any more.
+    pub(crate) fn fall_silent(&mut self) {
+        self.step = u64::MAX;
+    }
+
     /// What ListShards says.
     pub(crate) fn list(&self) -> Vec<Shard> {
         self.shards.iter().map(FakeShard::listed).collect()
@@ -151,9 +156,9 @@ impl FakeShard {
         self.closed.is_some()
     }
 
-    /// When it was opened.
-    pub(crate) fn opened(&self) -> u64 {
-        self.opened
+    /// Its id.
+    pub(crate) fn id(&self) -> &ShardId {
+        &self.id
     }
 
     /// Its parents.

@@ -1,9 +1,9 @@
 //! The table behind a bad network: what a call meets is drawn when it is sent.
 
-use std::{collections::VecDeque, rc::Rc};
+use std::collections::{BTreeMap, VecDeque};
 
 use fastrand::Rng;
-use lease::{MemoryTable, TableError, View};
+use lease::{Lease, LeaseKey, Lock, MemoryTable, TableError, View};
 
 const MILLI: u64 = 1000;
 
@@ -54,23 +54,17 @@ pub(crate) struct Fate {
 }
 
 impl Fate {
-    /// Draws one. `timeout`: when the shell gives up on a call; `away`: the table cannot be reached.
-    pub(crate) fn draw(weather: &Weather, timeout: u64, away: bool, rng: &mut Rng) -> Self {
+    /// Draws one. `timeout`: when the shell gives up on a call; `away`: the table cannot
+    /// be reached, and whether calls hang then.
+    pub(crate) fn draw(weather: &Weather, timeout: u64, away: Option<bool>, rng: &mut Rng) -> Self {
         let there = rng.u64(2..20) * MILLI;
         let back = rng.u64(2..20) * MILLI;
         let unclear = |text: &str| Some(TableError::Unknown(text.to_owned()));
-        if away {
-            return match rng.bool() {
-                true => Fate {
-                    done: None,
-                    heard: there,
-                    instead: unclear("no connection"),
-                },
-                false => Fate {
-                    done: None,
-                    heard: timeout,
-                    instead: unclear("timed out"),
-                },
+        if let Some(hangs) = away {
+            return Fate {
+                done: None,
+                heard: if hangs { timeout } else { there },
+                instead: unclear("no connection"),
             };
         }
         let dice = rng.u32(0..1000);
@@ -125,63 +119,68 @@ impl Fate {
     }
 }
 
+/// What a row was before a change.
+#[derive(Debug)]
+pub(crate) enum Undo {
+    Lease(LeaseKey, Option<Box<Lease>>),
+    Lock(Option<Lock>),
+}
+
 /// The table and its recent past.
 #[derive(Debug, Default)]
 pub(crate) struct FakeTable {
     pub(crate) rows: MemoryTable,
-    past: VecDeque<(u64, Rc<View>)>,
+    past: VecDeque<(u64, Undo)>,
 }
 
 impl FakeTable {
-    /// Remembers how the table is from `now` on.
-    pub(crate) fn changed(&mut self, now: u64) {
-        self.past.push_back((now, Rc::new(self.rows.view())));
-        while self.past.len() > 1 && self.past[1].0 + 4_000 * MILLI < now {
+    /// Remembers how the table was before `now`.
+    pub(crate) fn changed(&mut self, now: u64, undo: Undo) {
+        self.past.push_back((now, undo));
+        while self
+            .past
+            .front()
+            .is_some_and(|(at, _)| at + 4_000 * MILLI < now)
+        {
             self.past.pop_front();
         }
     }
 
-    fn at(&self, moment: u64) -> Option<Rc<View>> {
-        self.past
-            .iter()
-            .rev()
-            .find(|(since, _)| *since <= moment)
-            .map(|(_, view)| Rc::clone(view))
-    }
-
     /// A scan between `from` and `to`: every row is read at one of two moments in between, as a scan is no snapshot.
     pub(crate) fn scan(&self, from: u64, to: u64, rng: &mut Rng) -> View {
-        let older = self.at(rng.u64(from..=to));
-        let newer = self.at(rng.u64(from..=to));
-        let (Some(older), Some(newer)) = (older, newer) else {
-            return View::default();
-        };
-        if Rc::ptr_eq(&older, &newer) {
-            return (*older).clone();
+        let view = self.rows.view();
+        let moments = [rng.u64(from..=to), rng.u64(from..=to)];
+        let oldest = moments[0].min(moments[1]);
+        if self.past.back().is_none_or(|(at, _)| *at <= oldest) {
+            return view;
         }
         let pick = rng.u64(..);
-        let of = |n: usize, is_newer: bool| (pick >> (n % 64) & 1 == 1) == is_newer;
-        let number = |key: &str| {
-            key.bytes()
-                .fold(7usize, |sum, byte| sum * 31 % 4093 + usize::from(byte))
+        let moment_of = |key: &str| {
+            let sum = key
+                .bytes()
+                .fold(7u64, |sum, byte| sum * 31 % 4093 + u64::from(byte));
+            moments[usize::from(pick >> (sum % 64) & 1 == 1)]
         };
-        let mut view = View::default();
-        for (is_newer, source) in [(false, &older), (true, &newer)] {
-            let rows = source.leases.iter();
-            view.leases.extend(
-                rows.filter(|row| of(number(row.key.as_str()), is_newer))
-                    .cloned(),
-            );
-            let workers = source.workers.iter();
-            view.workers.extend(
-                workers
-                    .filter(|row| of(number(row.id.as_str()), is_newer))
-                    .cloned(),
-            );
-            if of(0, is_newer) {
-                view.lock = source.lock.clone();
+        let mut lock = view.lock;
+        let mut leases: BTreeMap<LeaseKey, Lease> = view
+            .leases
+            .into_iter()
+            .map(|row| (row.key.clone(), row))
+            .collect();
+        for (at, undo) in self.past.iter().rev().take_while(|(at, _)| *at > oldest) {
+            match undo {
+                Undo::Lock(before) if *at > moments[0] => lock.clone_from(before),
+                Undo::Lease(key, before) if *at > moment_of(key.as_str()) => match before {
+                    Some(row) => drop(leases.insert(key.clone(), (**row).clone())),
+                    None => drop(leases.remove(key)),
+                },
+                _ => {}
             }
         }
-        view
+        View {
+            lock,
+            leases: leases.into_values().collect(),
+            ..view
+        }
     }
 }

@@ -98,7 +98,7 @@ async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure
         deadline: config.shutdown.deadline,
         clock,
         seed: random.number(),
-        data: data.clone(),
+        data: data.clone().into(),
         health,
         pulse,
     };

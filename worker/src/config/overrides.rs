@@ -5,7 +5,7 @@ use super::tree::{self, Entry, Node, Table, Value};
 
 /// Variables that begin with this name a key; two underscores, so that the `SHARDKEEPER_SERVICE_HOST` Kubernetes injects
 /// beside a service is none of them.
-pub(super) const ENV_PREFIX: &str = "SHARDKEEPER__";
+pub(crate) const ENV_PREFIX: &str = "SHARDKEEPER__";
 
 /// Deeper than any key, and shallow enough that a hostile argument cannot build a tree that overflows a stack.
 const DEEPEST_KEY: usize = 8;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::{Problem, nearest};
@@ -130,12 +131,7 @@ pub(super) fn duration(
     node: &Node,
 ) -> Result<Duration, Problem> {
     let text = spelling(node, "a duration such as \"10s\"")?;
-    let not_a = || Problem::NotA {
-        what: "duration",
-        text: format!("\"{text}\""),
-        rule: "write a whole number and a unit (ms, s, m, h or d), e.g. \"10s\", \"500ms\", \"5m\"",
-    };
-    let found = parse_duration(&text).ok_or_else(not_a)?;
+    let found = duration_from(&text)?;
     if (least..=most).contains(&found) {
         return Ok(found);
     }
@@ -144,6 +140,15 @@ pub(super) fn duration(
         least: show(least),
         most: show(most),
         reason,
+    })
+}
+
+/// A duration as the file and the arguments spell it.
+pub(crate) fn duration_from(text: &str) -> Result<Duration, Problem> {
+    parse_duration(text).ok_or_else(|| Problem::NotA {
+        what: "duration",
+        text: format!("\"{text}\""),
+        rule: "write a whole number and a unit (ms, s, m, h or d), e.g. \"10s\", \"500ms\", \"5m\"",
     })
 }
 
@@ -161,7 +166,7 @@ fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// A duration as the file spells it: the largest unit that divides it.
-pub(super) fn show(duration: Duration) -> String {
+pub(crate) fn show(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let units = [
         ("d", 86_400_000),
@@ -187,12 +192,7 @@ pub(super) fn size(
     node: &Node,
 ) -> Result<ByteSize, Problem> {
     let text = spelling(node, "a size such as \"4MiB\"")?;
-    let not_a = || Problem::NotA {
-        what: "size",
-        text: format!("\"{text}\""),
-        rule: "write a whole number of bytes or with KiB, MiB or GiB, e.g. \"64KiB\", \"4MiB\", \"1000000\"",
-    };
-    let found = parse_size(&text).ok_or_else(not_a)?;
+    let found: ByteSize = text.parse()?;
     if (least..=most).contains(&found) {
         return Ok(found);
     }
@@ -202,6 +202,18 @@ pub(super) fn size(
         most: most.to_string(),
         reason,
     })
+}
+
+impl FromStr for ByteSize {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        parse_size(text).ok_or_else(|| Problem::NotA {
+            what: "size",
+            text: format!("\"{text}\""),
+            rule: "write a whole number of bytes or with KiB, MiB or GiB, e.g. \"64KiB\", \"4MiB\", \"1000000\"",
+        })
+    }
 }
 
 fn parse_size(text: &str) -> Option<ByteSize> {

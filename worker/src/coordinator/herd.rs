@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use checkpoint::Position;
 use lease::{Lease, LeaseKey, Time, leases::Halt, renew::Tenure};
 use tokio::{
-    runtime::Handle,
     sync::{mpsc, watch},
     task::AbortHandle,
 };
@@ -17,6 +16,7 @@ use crate::{
     consumer::{Delivery, Parts, Report, consume, meter::Meter},
     handler::{ProcessorFactory, ShardContext, progress::Progress},
     metrics,
+    run::DataPlane,
     source::Source,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct Herd<S, F: ProcessorFactory> {
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) stuck_after: Duration,
-    pub(crate) data: Handle,
+    pub(crate) data: DataPlane,
     pub(crate) members: BTreeMap<LeaseKey, Member>,
 }
 
@@ -85,8 +85,9 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
             clock: self.clock.clone(),
             random: self.random.fork(),
             meter: meter.clone(),
+            patience: self.stuck_after,
         };
-        let task = self.data.spawn(consume(parts)).abort_handle();
+        let task = self.data.spawn(Box::pin(consume(parts)));
         let member = Member {
             tenure,
             progress,

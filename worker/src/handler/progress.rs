@@ -86,6 +86,17 @@ impl Progress {
         });
     }
 
+    /// Nothing up to there is left to hand over behind what was: done by itself, and no answer of the handler.
+    pub(crate) fn pass(&self, position: &Position) {
+        let position = detached(position);
+        self.with(|tracker| {
+            if tracker.largest() < Some(&position) {
+                let ticket = tracker.admit(position).expect("it is the largest");
+                tracker.settle(ticket).expect("it was just given out");
+            }
+        });
+    }
+
     /// Everything that was handed over is done.
     pub(crate) fn settle_all(&self) {
         self.with(|tracker| {

@@ -182,7 +182,8 @@ fn range(shard: &str, range: Option<&types::HashKeyRange>) -> Result<HashRange, 
         .map_err(|error| SourceError::Failed(format!("{shard}: {error}")))
 }
 
-fn failed<E, R>(error: SdkError<E, R>) -> SourceError
+/// Our word for an error of the SDK; used for every call to Kinesis.
+pub(crate) fn failed<E, R>(error: SdkError<E, R>) -> SourceError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
     R: std::fmt::Debug,

@@ -7,7 +7,7 @@ use checkpoint::{Aggregator, Position, PutRecord};
 use rustix::process::Signal;
 use shardkeeper::{clock::system_wall, local::model::PutEntry};
 
-use crate::harness::World;
+use shardkeeper_tests::processes::World;
 
 /// Aggregates of 40 user records, handed over in batches of 7: checkpoints lie inside aggregates nearly always.
 const SETS: [&str; 2] = ["delivery.batch.records=7", "checkpoint.every=100ms"];
@@ -39,7 +39,7 @@ fn put_aggregate(world: &World, first: u64) {
 
 #[test]
 fn after_a_kill_the_next_user_record_comes_first_and_nothing_stored_comes_again() {
-    let mut world = World::new("resume", 1);
+    let mut world = crate::world("resume", 1);
     for round in 0..400_u64 {
         put_aggregate(&world, round * 40);
     }
@@ -94,7 +94,7 @@ fn after_a_kill_the_next_user_record_comes_first_and_nothing_stored_comes_again(
     world.assert_order();
 }
 
-fn position(delivery: &crate::harness::Delivery) -> Position {
+fn position(delivery: &shardkeeper_tests::processes::Delivery) -> Position {
     Position::at(
         delivery.sequence.parse().expect("digits"),
         delivery.sub_sequence,

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use shardkeeper::clock::system_wall;
 
-use crate::harness::World;
+use shardkeeper_tests::processes::{Kind, World};
 
 #[test]
 fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
-    let mut world = World::new("reshard", 4);
-    world.produce();
+    let mut world = crate::world("reshard", 4);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.start("two", &[]);
     world.balanced(&["one", "two"], 4);

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::harness::{FAILOVER, World};
+use shardkeeper_tests::processes::{FAILOVER, Kind, World};
 
 #[test]
 fn a_zombie_hands_nothing_over_and_writes_nothing_until_it_holds_a_lease_again() {
-    let mut world = World::new("zombie", 6);
-    world.produce();
+    let mut world = crate::world("zombie", 6);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.start("two", &[]);
     world.balanced(&["one", "two"], 6);

@@ -1,4 +1,7 @@
 //! A stream on the embedded AWS, a producer that never stops, workers as processes, and a watch over what they write.
+#![allow(clippy::disallowed_methods)] // real processes in real time are the point here
+
+mod producer;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,8 +10,7 @@ use std::{
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Mutex, MutexGuard, PoisonError,
     },
     time::{Duration, Instant},
 };
@@ -19,25 +21,28 @@ use shardkeeper::{
     clock::system_wall,
     local::{
         LocalAws, LocalOptions,
-        model::{CreateStream, PutEntry, ShardFilter, ShardInfo},
+        model::{CreateStream, ShardFilter, ShardInfo},
     },
 };
 use tokio::runtime::Runtime;
 
+use producer::Producer;
+pub use producer::{Kind, Put};
+
 /// Whoever holds this runs alone.
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
+pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The failover time of these tests.
-pub(crate) const FAILOVER: Duration = Duration::from_secs(3);
+pub const FAILOVER: Duration = Duration::from_secs(3);
 /// How late a shard may be read again after its worker died: the failover time and two seconds.
-pub(crate) const AFTER_DEATH: Duration = Duration::from_secs(5);
+pub const AFTER_DEATH: Duration = Duration::from_secs(5);
 
 /// One line of a worker's file.
 #[derive(Clone, Debug)]
-pub(crate) struct Delivery {
+pub struct Delivery {
     pub worker: String,
     pub shard: String,
     pub sequence: String,
@@ -46,7 +51,9 @@ pub(crate) struct Delivery {
     pub seen: Instant,
 }
 
-pub(crate) struct World {
+/// An embedded AWS, workers as processes, and what they wrote.
+pub struct World {
+    program: PathBuf,
     pub runtime: Runtime,
     pub aws: LocalAws,
     pub folder: PathBuf,
@@ -57,7 +64,7 @@ pub(crate) struct World {
     _turn: MutexGuard<'static, ()>,
 }
 
-pub(crate) struct Process {
+pub struct Process {
     pub child: Child,
     log: PathBuf,
 }
@@ -69,16 +76,9 @@ struct Tail {
     rest: Vec<u8>,
 }
 
-struct Producer {
-    stop: Arc<AtomicBool>,
-    made: Arc<AtomicU64>,
-    put: Arc<Mutex<Vec<Instant>>>,
-    thread: std::thread::JoinHandle<()>,
-}
-
 impl World {
-    /// An embedded AWS with a stream `orders`.
-    pub fn new(name: &str, shards: u32) -> Self {
+    /// An embedded AWS with a stream `orders`. Workers will be processes of `program`.
+    pub fn new(program: impl Into<PathBuf>, name: &str, shards: u32) -> Self {
         let turn = turn();
         let runtime = Runtime::new().expect("a runtime");
         let aws = runtime
@@ -103,6 +103,7 @@ impl World {
         );
         fs::write(folder.join("worker.toml"), config).expect("a configuration");
         World {
+            program: program.into(),
             runtime,
             aws,
             folder,
@@ -116,7 +117,7 @@ impl World {
 
     /// The program, configured, with credentials.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardkeeper"));
+        let mut command = Command::new(&self.program);
         command
             .args(arguments)
             .arg("--config")
@@ -225,57 +226,26 @@ impl World {
         shards
     }
 
-    /// Puts a record into every open shard each 20 ms, from now on. A record's data is its number.
-    pub fn produce(&mut self) {
-        let (stop, made) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
-        let put: Arc<Mutex<Vec<Instant>>> = Arc::default();
-        let kinesis = self.aws.kinesis();
-        let thread = std::thread::spawn({
-            let (stop, made, put) = (stop.clone(), made.clone(), put.clone());
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let mut kinesis = kinesis.lock();
-                    let mut put = put.lock().unwrap_or_else(PoisonError::into_inner);
-                    let open = kinesis
-                        .list_shards(
-                            "orders",
-                            &ShardFilter::AtLatest,
-                            None,
-                            10_000,
-                            system_wall(),
-                        )
-                        .expect("the stream lists its shards")
-                        .shards;
-                    for shard in open {
-                        let number = put.len();
-                        let entry = PutEntry::new("key", number.to_string().into_bytes())
-                            .at(shard.starting_hash_key);
-                        kinesis
-                            .put_record("orders", &entry, system_wall())
-                            .expect("the shard is open");
-                        put.push(Instant::now());
-                    }
-                    made.store(put.len() as u64, Ordering::Release);
-                    drop((kinesis, put));
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            }
-        });
-        self.producer = Some(Producer {
-            stop,
-            made,
-            put,
-            thread,
-        });
+    /// Puts records into every open shard each 20 ms, from now on. A record's data is its number.
+    pub fn produce(&mut self, kind: Kind) {
+        self.producer = Some(Producer::start(self.aws.kinesis(), kind));
+    }
+
+    /// What was put so far.
+    pub fn put(&self) -> Vec<Put> {
+        self.producer.as_ref().map(Producer::log).unwrap_or_default()
+    }
+
+    /// No more records.
+    pub fn stop_producing(&mut self) {
+        if let Some(producer) = &mut self.producer {
+            producer.stop();
+        }
     }
 
     /// Stops the producer and waits until everything it put is delivered.
     pub fn finish(&mut self, patience: Duration) {
-        let producer = self.producer.as_ref().expect("a producer");
-        producer.stop.store(true, Ordering::Relaxed);
+        self.stop_producing();
         let deadline = Instant::now() + patience;
         loop {
             self.watch(Duration::from_millis(50));
@@ -310,8 +280,7 @@ impl World {
 
     /// The longest time between a put after `from` and its first delivery.
     pub fn longest_wait(&self, from: Instant) -> Duration {
-        let producer = self.producer.as_ref().expect("a producer");
-        let put = producer.put.lock().unwrap_or_else(PoisonError::into_inner);
+        let put = self.put();
         let mut first: BTreeMap<usize, Instant> = BTreeMap::new();
         for delivery in &self.deliveries {
             if let Ok(number) = delivery.data.parse() {
@@ -320,8 +289,8 @@ impl World {
         }
         first
             .iter()
-            .filter(|(number, _)| put[**number] >= from)
-            .map(|(number, seen)| seen.saturating_duration_since(put[*number]))
+            .filter(|(number, _)| put[**number].at >= from)
+            .map(|(number, seen)| seen.saturating_duration_since(put[*number].at))
             .max()
             .unwrap_or_default()
     }
@@ -470,10 +439,7 @@ impl Tail {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Some(producer) = self.producer.take() {
-            producer.stop.store(true, Ordering::Relaxed);
-            let _ = producer.thread.join();
-        }
+        self.stop_producing();
         for process in self.workers.values_mut() {
             let _ = process.child.kill();
             let _ = process.child.wait();

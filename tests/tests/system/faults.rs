@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{FAILOVER, World};
+use shardkeeper_tests::processes::{FAILOVER, Kind, World};
 
 #[test]
 fn a_throttled_table_and_a_throttled_stream_lose_nothing() {
-    let mut world = World::new("throttled", 4);
-    world.produce();
+    let mut world = crate::world("throttled", 4);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.start("two", &[]);
     world.balanced(&["one", "two"], 4);
@@ -26,8 +26,8 @@ fn a_throttled_table_and_a_throttled_stream_lose_nothing() {
 
 #[test]
 fn expired_iterators_are_rebuilt_without_loss_or_repeat() {
-    let mut world = World::new("expired", 2);
-    world.produce();
+    let mut world = crate::world("expired", 2);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 20
@@ -44,8 +44,8 @@ fn expired_iterators_are_rebuilt_without_loss_or_repeat() {
 
 #[test]
 fn a_table_away_for_longer_than_the_failover_time_stops_the_work_and_nothing_else() {
-    let mut world = World::new("table-away", 4);
-    world.produce();
+    let mut world = crate::world("table-away", 4);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.start("two", &[]);
     world.balanced(&["one", "two"], 4);

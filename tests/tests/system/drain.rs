@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::harness::World;
+use shardkeeper_tests::processes::{Kind, World};
 
 #[test]
 fn a_worker_that_is_asked_to_stop_leaves_no_shard_unread_for_longer_than_a_second() {
-    let mut world = World::new("drain", 8);
-    world.produce();
+    let mut world = crate::world("drain", 8);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.start("two", &[]);
     world.balanced(&["one", "two"], 8);
@@ -38,8 +38,8 @@ fn a_worker_that_is_asked_to_stop_leaves_no_shard_unread_for_longer_than_a_secon
 
 #[test]
 fn the_last_worker_releases_its_leases_and_the_next_one_reads_on_at_once() {
-    let mut world = World::new("drain-last", 4);
-    world.produce();
+    let mut world = crate::world("drain-last", 4);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 50
@@ -59,8 +59,8 @@ fn the_last_worker_releases_its_leases_and_the_next_one_reads_on_at_once() {
 
 #[test]
 fn a_second_signal_ends_the_worker_at_once() {
-    let mut world = World::new("second-signal", 2);
-    world.produce();
+    let mut world = crate::world("second-signal", 2);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 10
@@ -86,8 +86,8 @@ fn a_second_signal_ends_the_worker_at_once() {
 
 #[test]
 fn the_deadline_ends_a_worker_that_cannot_hand_over() {
-    let mut world = World::new("deadline", 2);
-    world.produce();
+    let mut world = crate::world("deadline", 2);
+    world.produce(Kind::Mixed);
     world.start("one", &["shutdown.deadline=2s"]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 10

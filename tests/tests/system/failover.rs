@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::harness::{AFTER_DEATH, World};
+use shardkeeper_tests::processes::{AFTER_DEATH, Kind, World};
 
 /// What the test itself adds: the sink's flush and the look at its file, on a machine that also compiles.
 const SLACK: Duration = Duration::from_millis(500);
 
 fn kill(leader: bool) {
-    let mut world = World::new(if leader { "kill-leader" } else { "kill" }, 8);
-    world.produce();
+    let mut world = crate::world(if leader { "kill-leader" } else { "kill" }, 8);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("the first lead", Duration::from_secs(10), |world| {
         world.leader().as_deref() == Some("one")
@@ -40,8 +40,8 @@ fn the_shards_of_a_killed_leader_are_read_again_just_as_soon() {
 
 #[test]
 fn a_restart_with_the_same_id_reads_on_at_once() {
-    let mut world = World::new("same-id", 4);
-    world.produce();
+    let mut world = crate::world("same-id", 4);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 50

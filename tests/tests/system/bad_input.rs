@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use shardkeeper::{clock::system_wall, local::model::PutEntry};
 
-use crate::harness::World;
+use shardkeeper_tests::processes::{Kind, World};
 
 /// An aggregate whose second item names a key that is not there (golden vector `pk-oob`).
 const POISONED: &[u8] = &[
@@ -16,7 +16,7 @@ const POISONED: &[u8] = &[
 
 #[test]
 fn malformed_aggregates_pass_through_or_keep_their_good_part() {
-    let mut world = World::new("malformed", 1);
+    let mut world = crate::world("malformed", 1);
     let mut broken = POISONED.to_vec();
     *broken.last_mut().expect("not empty") ^= 1;
     for data in [&b"before"[..], POISONED, &broken, b"after"] {
@@ -46,8 +46,8 @@ fn malformed_aggregates_pass_through_or_keep_their_good_part() {
 
 #[test]
 fn a_row_with_nonsense_in_it_is_reported_and_left_alone_while_the_others_are_read() {
-    let mut world = World::new("nonsense", 2);
-    world.produce();
+    let mut world = crate::world("nonsense", 2);
+    world.produce(Kind::Mixed);
     world.start("one", &[]);
     world.until("deliveries", Duration::from_secs(10), |world| {
         world.deliveries.len() > 10

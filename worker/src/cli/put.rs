@@ -1,0 +1,415 @@
+//! `shardkeeper put`: records into a stream, from standard input, a file or a generator.
+
+mod input;
+mod key;
+mod report;
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    ConfigArgs,
+    exit::{Exit, Failure, conclude},
+    run::told_to_stop,
+};
+use crate::{
+    aws::Aws,
+    backoff::Random,
+    clock::Clock,
+    config::{Access, ByteSize, Endpoint, Problem, Region, StreamArn, StreamName, duration_from},
+    limits,
+    producer::{Options, Producer, ProducerError},
+};
+use input::{BadInput, Input, Item};
+use key::KeyRule;
+use report::{Progress, Report};
+
+/// Arguments of `put`.
+#[derive(clap::Args, Debug)]
+#[command(
+    long_about = "Put records into a stream: the lines of standard input or of a file, or generated ones.\n\n\
+                  Without --jsonl a line is the data of a record, without its line break; empty lines are skipped.\n\
+                  With --jsonl a line is an object: {\"data\": …} or {\"data_base64\": \"…\"}, and if wanted \"partition_key\" and\n\
+                  \"explicit_hash_key\". A string is the data itself, any other JSON value is put as JSON. What `shardkeeper run`\n\
+                  writes can be put again as it is.\n\n\
+                  What is refused is tried again, with growing pauses, until --give-up-after. Records of one partition key stay in\n\
+                  order as far as Kinesis allows: it may refuse one record of a call and take the next one. A call without an\n\
+                  answer is repeated, so a record may be put twice, never not at all without being reported.",
+    after_help = "Examples:\n  \
+                  seq 1000 | shardkeeper put --stream orders --region eu-central-1\n  \
+                  shardkeeper put orders.jsonl --jsonl --config worker.toml --key json:customer.id\n  \
+                  shardkeeper put --stream orders --generate 10000 --size 1KiB --rate 500/s --aggregate\n  \
+                  shardkeeper put --stream orders --endpoint http://127.0.0.1:4567 --region eu-central-1 < orders.txt\n\n\
+                  The last one is for `shardkeeper local` and other stand-ins; they take any credentials\n\
+                  (AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x).\n\n\
+                  Exit codes: 0 all put, 1 some could not be put (they are listed), 2 wrong arguments or a bad line,\n\
+                  4 no such stream, 5 no credentials or access."
+)]
+pub(crate) struct Args {
+    /// Read from this file; `-` is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+    /// The stream's name or ARN. With --config: the name of one of its streams; without it, the first.
+    #[arg(long, short, value_name = "NAME", required_unless_present = "config")]
+    stream: Option<String>,
+    /// The stream's region. Default: that of the ARN or the file, or what the AWS SDK finds.
+    #[arg(long, value_name = "REGION", value_parser = Region::new)]
+    region: Option<Region>,
+    /// Base URL of Kinesis, for stand-ins, VPC endpoints and proxies.
+    #[arg(long, value_name = "URL", value_parser = Endpoint::new)]
+    endpoint: Option<Endpoint>,
+    /// Take the stream, and how it is reached, from a worker's configuration.
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Override a key of the configuration, e.g. `--set stream.0.region=eu-west-1`.
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "config")]
+    sets: Vec<String>,
+    /// Each line is a JSON object.
+    #[arg(long)]
+    jsonl: bool,
+    /// Make N records instead of reading them. Each begins with its number.
+    #[arg(long, value_name = "N", conflicts_with_all = ["file", "jsonl"])]
+    generate: Option<u64>,
+    /// Data bytes of each generated record.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1KiB",
+        requires = "generate"
+    )]
+    size: ByteSize,
+    /// Seed of random keys and generated data; the same seed gives the same records. Default: a fresh one.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Put at most so many records in a time, e.g. `500/s`, `30/m`. Default: as fast as the stream takes them.
+    #[arg(long, value_name = "N/s")]
+    rate: Option<Rate>,
+    /// Partition keys: `random`, `fixed:KEY`, `line` (the line itself), `sequence` (1, 2, …) or `json:FIELD` (`json:customer.id` or
+    /// `json:items.0` for deeper ones).
+    #[arg(long, value_name = "RULE", default_value = "random")]
+    key: KeyRule,
+    /// Pack user records into KPL aggregates of at most SIZE, grouped by shard. Without `=SIZE`: 50KiB, as the KPL does.
+    #[arg(
+        long,
+        value_name = "SIZE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "50KiB",
+        value_parser = aggregate_size
+    )]
+    aggregate: Option<ByteSize>,
+    /// Give a record up so long after it was first refused.
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration_from)]
+    give_up_after: Duration,
+    /// Print the summary as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Records per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rate(f64);
+
+impl std::str::FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, seconds) = match text.split_once('/') {
+            None | Some((_, "s")) => (text.trim_end_matches("/s"), 1.0),
+            Some((number, "m")) => (number, 60.0),
+            Some((number, "h")) => (number, 3_600.0),
+            Some(_) => (text, 1.0),
+        };
+        let number: Option<u32> = number.parse().ok().filter(|number| *number > 0);
+        number
+            .map(|number| Rate(f64::from(number) / seconds))
+            .ok_or_else(|| "write a whole number and /s, /m or /h, e.g. 500/s".to_owned())
+    }
+}
+
+impl Rate {
+    /// When record `number` (from 0) is due, after the start.
+    fn due(self, number: u64) -> Duration {
+        Duration::try_from_secs_f64(number as f64 / self.0).unwrap_or(Duration::MAX)
+    }
+}
+
+fn aggregate_size(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text
+        .parse()
+        .map_err(|problem: Problem| problem.to_string())?;
+    let most = ByteSize::bytes(limits::RECORD_MOST_BYTES as u64);
+    if (ByteSize::bytes(64)..=most).contains(&size) {
+        return Ok(size);
+    }
+    Err(format!(
+        "an aggregate is one Kinesis record: 64 bytes to {most}, and no more than the stream is set to (1MiB unless changed)"
+    ))
+}
+
+/// A stream and how to reach it.
+struct Target {
+    name: String,
+    arn: Option<String>,
+    access: Access,
+}
+
+pub(crate) fn main(args: Args) -> Exit {
+    conclude(super::runtime().and_then(|runtime| runtime.block_on(put(&args))))
+}
+
+async fn put(args: &Args) -> Result<Exit, Failure> {
+    let target = target(args)?;
+    let mut random = Random::seeded(args.seed.unwrap_or_else(Random::fresh_seed));
+    let input = Input::open(args, &mut random)?;
+    let aws = Aws::load().await;
+    aws.credentials().await?;
+    let client = aws.kinesis_of(&target.name, &target.access).await?;
+    let options = Options {
+        aggregate: args.aggregate.map(ByteSize::as_usize),
+        give_up: args.give_up_after,
+        ..Options::default()
+    };
+    let clock = Clock::start();
+    let mut producer = Producer::open(
+        client,
+        &target.name,
+        target.arn.clone(),
+        options,
+        clock.clone(),
+        random.fork(),
+    )
+    .await?;
+    let mut pump = Pump {
+        producer: &mut producer,
+        input,
+        rate: args.rate,
+        clock: &clock,
+        progress: Progress::new(),
+    };
+    let ended = pump.run().await?;
+    let report = Report {
+        stream: &target.name,
+        unit: if args.generate.is_some() {
+            "record"
+        } else {
+            "line"
+        },
+        summary: producer.summary(),
+        elapsed: clock.mono().since_origin(),
+        ended: &ended,
+    };
+    report.print(args.json);
+    Ok(exit(&ended, producer.summary().unplaced.is_empty()))
+}
+
+fn exit(ended: &Ended, all_put: bool) -> Exit {
+    match ended {
+        Ended::BadInput(_) => Exit::Usage,
+        Ended::Fatal(error) => exit_of(error),
+        Ended::Told | Ended::AtOnce => Exit::Failed,
+        Ended::AllRead if all_put => Exit::Done,
+        Ended::AllRead => Exit::Failed,
+    }
+}
+
+fn exit_of(error: &ProducerError) -> Exit {
+    match error {
+        ProducerError::NoStream { .. } => Exit::Absent,
+        ProducerError::Denied { .. } => Exit::Denied,
+        ProducerError::NoShards { .. } => Exit::Failed,
+    }
+}
+
+impl From<ProducerError> for Failure {
+    fn from(error: ProducerError) -> Self {
+        Failure::new(exit_of(&error), error)
+    }
+}
+
+fn target(args: &Args) -> Result<Target, Failure> {
+    let usage = |problem: Problem| Failure::new(Exit::Usage, format!("--stream: {problem}"));
+    let mut target = match (&args.config, &args.stream) {
+        (Some(file), name) => of_config(file, &args.sets, name.as_deref())?,
+        (None, Some(arn)) if arn.starts_with("arn:") => {
+            let arn = StreamArn::new(arn).map_err(usage)?;
+            Target {
+                name: arn.name().to_string(),
+                access: Access {
+                    region: Some(arn.region().clone()),
+                    ..Access::default()
+                },
+                arn: Some(arn.as_str().to_owned()),
+            }
+        }
+        (None, name) => Target {
+            name: StreamName::new(name.as_deref().unwrap_or_default())
+                .map_err(usage)?
+                .to_string(),
+            arn: None,
+            access: Access::default(),
+        },
+    };
+    if let Some(region) = &args.region {
+        target.access.region = Some(region.clone());
+    }
+    if let Some(endpoint) = &args.endpoint {
+        target.access.endpoint = Some(endpoint.clone());
+    }
+    Ok(target)
+}
+
+fn of_config(
+    file: &std::path::Path,
+    sets: &[String],
+    name: Option<&str>,
+) -> Result<Target, Failure> {
+    let config = ConfigArgs {
+        config: file.to_owned(),
+        sets: sets.to_vec(),
+    }
+    .load()?;
+    let named =
+        |stream: &&crate::config::Stream| name.is_none_or(|name| stream.name.as_str() == name);
+    let Some(stream) = config.streams.iter().find(named) else {
+        let names: Vec<_> = config
+            .streams
+            .iter()
+            .map(|stream| stream.name.as_str())
+            .collect();
+        let text = format!(
+            "{} has no stream {:?}; it has {}",
+            file.display(),
+            name.unwrap_or_default(),
+            names.join(", ")
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    };
+    Ok(Target {
+        name: stream.name.to_string(),
+        arn: stream.arn.as_ref().map(|arn| arn.as_str().to_owned()),
+        access: stream.access.clone(),
+    })
+}
+
+/// Why reading ended. What was read by then has been put, or is reported as not put.
+#[derive(Debug)]
+enum Ended {
+    /// There was nothing more.
+    AllRead,
+    /// A line could not be read.
+    BadInput(BadInput),
+    /// The stream takes nothing.
+    Fatal(ProducerError),
+    /// By a signal.
+    Told,
+    /// By a second signal: something may be left.
+    AtOnce,
+}
+
+/// Moves records from the input to the producer.
+struct Pump<'a> {
+    producer: &'a mut Producer,
+    input: Input,
+    rate: Option<Rate>,
+    clock: &'a Clock,
+    progress: Progress,
+}
+
+enum Event {
+    Told,
+    Tick,
+    Read(Option<Result<Item, BadInput>>),
+    Due,
+    Fatal(ProducerError),
+}
+
+impl Pump<'_> {
+    async fn run(&mut self) -> Result<Ended, Failure> {
+        let ended = self.read().await?;
+        self.progress.clear();
+        if matches!(ended, Ended::Fatal(_)) {
+            return Ok(ended);
+        }
+        let told = told_to_stop();
+        tokio::select! {
+            biased;
+            told = told => told.map(|()| Ended::AtOnce),
+            flushed = self.producer.flush() => Ok(match flushed {
+                Ok(()) => ended,
+                Err(error) => Ended::Fatal(error),
+            }),
+        }
+    }
+
+    async fn read(&mut self) -> Result<Ended, Failure> {
+        let mut told = std::pin::pin!(told_to_stop());
+        let mut tick = tokio::time::interval(Progress::EVERY);
+        let start = self.clock.mono();
+        let mut number = 0;
+        let mut waiting: Option<Item> = None;
+        loop {
+            let due = start + self.rate.map_or(Duration::ZERO, |rate| rate.due(number));
+            let event = tokio::select! {
+                biased;
+                told = &mut told => { told?; Event::Told }
+                _ = tick.tick() => Event::Tick,
+                read = self.input.next(), if waiting.is_none() => Event::Read(read),
+                () = self.clock.sleep_until(due), if waiting.is_some() => Event::Due,
+                error = self.producer.drive() => Event::Fatal(error),
+            };
+            match event {
+                Event::Told => return Ok(Ended::Told),
+                Event::Tick => {
+                    let elapsed = self.clock.mono().since(start);
+                    self.progress.show(self.producer.summary(), elapsed);
+                }
+                Event::Read(None) => return Ok(Ended::AllRead),
+                Event::Read(Some(Err(bad))) => return Ok(Ended::BadInput(bad)),
+                Event::Read(Some(Ok(item))) => waiting = Some(item),
+                Event::Fatal(error) => return Ok(Ended::Fatal(error)),
+                Event::Due => {
+                    let Some(item) = waiting.take() else { continue };
+                    number += 1;
+                    // Dropped in the middle, `put` has taken the record all the same.
+                    tokio::select! {
+                        biased;
+                        put = self.producer.put(item.record, item.tag) => if let Err(error) = put {
+                            return Ok(Ended::Fatal(error));
+                        },
+                        told = &mut told => { told?; return Ok(Ended::Told) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_and_spread_evenly() {
+        for (text, per_second) in [
+            ("500/s", 500.0),
+            ("500", 500.0),
+            ("30/m", 0.5),
+            ("36/h", 0.01),
+        ] {
+            assert_eq!(text.parse(), Ok(Rate(per_second)), "{text}");
+        }
+        for text in ["", "0/s", "/s", "5/d", "1.5/s", "-1/s", "5/s/s", "x"] {
+            assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+        assert_eq!(Rate(500.0).due(0), Duration::ZERO);
+        assert_eq!(Rate(500.0).due(250), Duration::from_millis(500));
+    }
+
+    #[test]
+    fn an_aggregate_is_a_record() {
+        assert_eq!(aggregate_size("50KiB"), Ok(ByteSize::bytes(51_200)));
+        for text in ["63", "11MiB", "big"] {
+            assert!(aggregate_size(text).is_err(), "{text}");
+        }
+    }
+}

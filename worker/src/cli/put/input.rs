@@ -1,0 +1,393 @@
+//! Where records come from: lines, JSON lines, or a generator. Read on a thread of its own, since reading blocks.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufRead, BufReader, IsTerminal as _, Read as _},
+    path::Path,
+};
+
+use bytes::Bytes;
+use checkpoint::{HashKey, PutRecord};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::{Args, key::KeyRule};
+use crate::{
+    backoff::Random,
+    cli::exit::{Exit, Failure},
+    limits,
+};
+
+/// Records that may wait between the reading thread and the producer.
+const AHEAD: usize = 64;
+/// A longer line holds no record that a stream could take: base64 takes 4 bytes for 3, and the keys need some.
+const LONGEST_LINE: usize = 2 * limits::RECORD_MOST_BYTES;
+
+/// A record, and the line it came from (or its number), from 1.
+#[derive(Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) record: PutRecord,
+    pub(super) tag: u64,
+}
+
+/// A line that is no record.
+#[derive(Debug, PartialEq)]
+pub(super) struct BadInput {
+    /// From 1.
+    line: u64,
+    reason: String,
+}
+
+impl fmt::Display for BadInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} {}", self.line, self.reason)
+    }
+}
+
+/// What is to be put.
+pub(super) struct Input(mpsc::Receiver<Result<Item, BadInput>>);
+
+impl Input {
+    /// Starts to read.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub(super) fn open(args: &Args, random: &mut Random) -> Result<Self, Failure> {
+        let (send, receive) = mpsc::channel(AHEAD);
+        let (key, jsonl, random) = (args.key.clone(), args.jsonl, random.fork());
+        let read: Box<dyn FnOnce() + Send> = match args.generate {
+            Some(count) => {
+                let size = args.size.as_usize();
+                Box::new(move || generate(count, size, &key, random, &send))
+            }
+            None => {
+                let reader = reader(&args.file)?;
+                Box::new(move || {
+                    let mut lines = Lines {
+                        reader,
+                        key,
+                        jsonl,
+                        random,
+                        line: 0,
+                        records: 0,
+                    };
+                    while let Some(item) = lines.next() {
+                        let bad = item.is_err();
+                        if send.blocking_send(item).is_err() || bad {
+                            return;
+                        }
+                    }
+                })
+            }
+        };
+        std::thread::Builder::new()
+            .name("shardkeeper-input".to_owned())
+            .spawn(read)
+            .map_err(|error| Failure::new(Exit::Failed, error))?;
+        Ok(Input(receive))
+    }
+
+    /// The next record; `None` after the last.
+    pub(super) async fn next(&mut self) -> Option<Result<Item, BadInput>> {
+        self.0.recv().await
+    }
+}
+
+fn reader(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
+    if file == Path::new("-") {
+        if io::stdin().is_terminal() {
+            eprintln!("reading records from the terminal, one a line; Ctrl-D ends");
+        }
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    match File::open(file) {
+        Ok(opened) => Ok(Box::new(BufReader::with_capacity(1 << 16, opened))),
+        Err(error) => Err(Failure::new(
+            Exit::Usage,
+            format!("{} cannot be read: {error}", file.display()),
+        )),
+    }
+}
+
+/// Lines as records.
+struct Lines<R> {
+    reader: R,
+    key: KeyRule,
+    jsonl: bool,
+    random: Random,
+    line: u64,
+    records: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn next(&mut self) -> Option<Result<Item, BadInput>> {
+        loop {
+            self.line += 1;
+            let mut line = Vec::new();
+            let mut limited = (&mut self.reader).take(LONGEST_LINE as u64 + 1);
+            match limited.read_until(b'\n', &mut line) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(Err(self.bad(format!("cannot be read: {error}")))),
+            }
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            } else if line.len() > LONGEST_LINE {
+                return Some(Err(self.bad(format!("is longer than {LONGEST_LINE} bytes"))));
+            }
+            if line.is_empty() {
+                continue;
+            }
+            self.records += 1;
+            let record = if self.jsonl {
+                self.object(&line)
+            } else {
+                self.plain(line)
+            };
+            return Some(match record {
+                Ok(record) => Ok(Item {
+                    record,
+                    tag: self.line,
+                }),
+                Err(reason) => Err(self.bad(reason)),
+            });
+        }
+    }
+
+    fn bad(&self, reason: String) -> BadInput {
+        BadInput {
+            line: self.line,
+            reason,
+        }
+    }
+
+    fn plain(&mut self, line: Vec<u8>) -> Result<PutRecord, String> {
+        Ok(PutRecord {
+            partition_key: self.key.key(&line, self.records, &mut self.random)?,
+            explicit_hash_key: None,
+            data: Bytes::from(line),
+        })
+    }
+
+    fn object(&mut self, line: &[u8]) -> Result<PutRecord, String> {
+        let object: Object<'_> =
+            serde_json::from_slice(line).map_err(|error| json_error(&error))?;
+        let data = object.data()?;
+        let partition_key = match object.partition_key {
+            Some(key) => key,
+            None => self.key.key(&data, self.records, &mut self.random)?,
+        };
+        let explicit_hash_key: Option<HashKey> = object
+            .explicit_hash_key
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| format!("has a wrong explicit_hash_key: {error}"))?;
+        Ok(PutRecord {
+            partition_key,
+            explicit_hash_key,
+            data,
+        })
+    }
+}
+
+/// A line of JSON. Other keys than these are refused: a misspelt one would silently mean another partition key.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object<'a> {
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    data_base64: Option<String>,
+    partition_key: Option<String>,
+    explicit_hash_key: Option<String>,
+    /// What `run` writes beside, and a new record gets anew.
+    #[serde(rename = "stream")]
+    _stream: Option<IgnoredAny>,
+    #[serde(rename = "shard")]
+    _shard: Option<IgnoredAny>,
+    #[serde(rename = "sequence")]
+    _sequence: Option<IgnoredAny>,
+    #[serde(rename = "sub_sequence")]
+    _sub_sequence: Option<IgnoredAny>,
+    #[serde(rename = "arrival_ms")]
+    _arrival: Option<IgnoredAny>,
+}
+
+impl Object<'_> {
+    fn data(&self) -> Result<Bytes, String> {
+        match (self.data, &self.data_base64) {
+            (Some(raw), None) if raw.get().starts_with('"') => {
+                let text: String =
+                    serde_json::from_str(raw.get()).map_err(|error| json_error(&error))?;
+                Ok(Bytes::from(text))
+            }
+            (Some(raw), None) => Ok(Bytes::copy_from_slice(raw.get().as_bytes())),
+            (None, Some(text)) => base64_simd::STANDARD
+                .decode_to_vec(text)
+                .map(Bytes::from)
+                .map_err(|error| format!("has a data_base64 that is no base64: {error}")),
+            (None, None) => Err("has no data: write \"data\" or \"data_base64\"".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("has both data and data_base64: write one of them".to_owned())
+            }
+        }
+    }
+}
+
+/// Without serde's own line number, which is always 1 here.
+fn json_error(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(what, _)| what);
+    match error.column() {
+        0 => format!("is not as it should be: {what}"),
+        column => format!("column {column} is not as it should be: {what}"),
+    }
+}
+
+fn generate(
+    count: u64,
+    size: usize,
+    key: &KeyRule,
+    mut random: Random,
+    send: &mpsc::Sender<Result<Item, BadInput>>,
+) {
+    for number in 1..=count {
+        let data = generated(number, size, &mut random);
+        let item = match key.key(&data, number, &mut random) {
+            Ok(partition_key) => Ok(Item {
+                record: PutRecord {
+                    partition_key,
+                    explicit_hash_key: None,
+                    data,
+                },
+                tag: number,
+            }),
+            Err(reason) => Err(BadInput {
+                line: number,
+                reason,
+            }),
+        };
+        let bad = item.is_err();
+        if send.blocking_send(item).is_err() || bad {
+            return;
+        }
+    }
+}
+
+/// The record's number, then random letters and digits up to the size. The number is never cut.
+fn generated(number: u64, size: usize, random: &mut Random) -> Bytes {
+    let mut text = format!("{number} ");
+    while text.len() < size {
+        text.push_str(&random.word());
+    }
+    let digits = text.find(' ').unwrap_or(text.len());
+    text.truncate(size.max(digits));
+    Bytes::from(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &[u8], jsonl: bool) -> Vec<Result<Item, BadInput>> {
+        let mut lines = Lines {
+            reader: text,
+            key: "sequence".parse().expect("a rule"),
+            jsonl,
+            random: Random::seeded(1),
+            line: 0,
+            records: 0,
+        };
+        std::iter::from_fn(|| lines.next()).collect()
+    }
+
+    fn item(tag: u64, key: &str, data: &'static [u8]) -> Result<Item, BadInput> {
+        Ok(Item {
+            record: PutRecord {
+                partition_key: key.to_owned(),
+                explicit_hash_key: None,
+                data: Bytes::from_static(data),
+            },
+            tag,
+        })
+    }
+
+    #[test]
+    fn a_line_is_a_record_whatever_its_bytes() {
+        let items = read(b"one\n\ntwo\r\n\xff\x00\nlast", false);
+        let expected = [
+            item(1, "1", b"one"),
+            item(3, "2", b"two\r"),
+            item(4, "3", b"\xff\x00"),
+            item(5, "4", b"last"),
+        ];
+        assert_eq!(items, expected);
+        assert_eq!(read(b"", false), []);
+    }
+
+    #[test]
+    fn json_lines_say_data_and_keys() {
+        let text = br#"{"data":"a\nb"}
+{"data":{"z": 1, "a": 1.50}}
+{"data_base64":"/wA=","partition_key":"k"}
+{"stream":"s","shard":"shardId-0","sequence":"1","sub_sequence":0,"partition_key":"p","arrival_ms":1,"data":"x"}
+"#;
+        let expected = [
+            item(1, "1", b"a\nb"),
+            item(2, "2", br#"{"z": 1, "a": 1.50}"#),
+            item(3, "k", b"\xff\x00"),
+            item(4, "p", b"x"),
+        ];
+        assert_eq!(read(text, true), expected);
+        let hashed = read(
+            br#"{"data":"x","explicit_hash_key":"340282366920938463463374607431768211455"}"#,
+            true,
+        );
+        let record = &hashed[0].as_ref().expect("a record").record;
+        assert_eq!(record.explicit_hash_key, Some(HashKey::MAX));
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        for (line, words) in [
+            ("{}", "no data"),
+            (r#"{"data":"x","data_base64":"eA=="}"#, "both"),
+            (r#"{"data_base64":"x"}"#, "no base64"),
+            (r#"{"data":"x","partiton_key":"k"}"#, "partiton_key"),
+            (
+                r#"{"data":"x","explicit_hash_key":"-1"}"#,
+                "explicit_hash_key",
+            ),
+            (r#"{"data":"x","partition_key":7}"#, "column 28"),
+            ("not json", "column 2"),
+            (r#"["data"]"#, "is not as it should be"),
+        ] {
+            let text = format!("{{\"data\":\"good\"}}\n\n{line}\n");
+            let last = read(text.as_bytes(), true).pop().expect("a line");
+            let bad = last.expect_err(line).to_string();
+            assert!(
+                bad.starts_with("line 3 ") && bad.contains(words),
+                "{line}: {bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+        let long = vec![b'x'; LONGEST_LINE + 2];
+        let bad = read(&long, false).swap_remove(0).expect_err("too long");
+        assert!(bad.to_string().contains("longer than"), "{bad}");
+    }
+
+    #[test]
+    fn generated_records_have_the_size_and_follow_the_seed() {
+        let make = |number, size| generated(number, size, &mut Random::seeded(3));
+        assert_eq!(make(17, 100).len(), 100);
+        assert!(make(17, 100).starts_with(b"17 "));
+        assert_eq!(make(17, 100), make(17, 100));
+        assert_eq!(make(12_345, 2), "12345");
+    }
+}
