@@ -1,7 +1,7 @@
 """dynalite 4.0.0 as the lease table: it shows CREATING, and refuses conditions without telling the row."""
 
 from . import emulators, fleet
-from .processes import Failed, until
+from .processes import until
 
 
 def start(world):
@@ -25,7 +25,7 @@ def through(world):
 
 
 def without_index(world):
-    """A table of KCL 2.x has no index and dynalite adds none: the worker works without it or says so clearly."""
+    """A table of KCL 2.x has no index, and dynalite adds none. Only Java workers need it, and they add it themselves."""
     start(world)
     world.table.dynamodb.create_table(
         TableName=world.table.name,
@@ -35,19 +35,13 @@ def without_index(world):
     )
     world.produce(per_second=5, aggregate=5)
     worker = world.worker("one")
-    until("the worker holds all shards or ends", 40, lambda: not worker.alive() or world.table.shares("one") == 4)
-    if worker.alive():
-        fleet.judge(world, 40, reshards=False)
-        warned = [line for line in worker.text().splitlines() if "LeaseOwnerToLeaseKeyIndex" in line]
-        if not warned:
-            raise Failed("the index is missing and nothing is said about it")
-        world.note(f"works and says: {warned[0]}")
-        world.stop(worker)
-        return
-    if "LeaseOwnerToLeaseKeyIndex" not in worker.text():
-        raise Failed("the worker ends without naming the index that is missing")
-    world.note(f"refuses: {worker.tail(3)}")
-    world.producer.stop()
+    fleet.even(world, ["one"], 4, 40)
+    until("something is delivered", 30, lambda: len(world.history.numbers()) > 50)
+    fleet.judge(world, 40, reshards=False)
+    for line in worker.text().splitlines():
+        if " WARN " in line:
+            world.note(f"says: {line.split(' WARN ')[1]}")
+    world.stop(worker)
 
 
 CHECKS = [

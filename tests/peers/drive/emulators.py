@@ -4,6 +4,7 @@ import json
 import sys
 
 from .processes import CACHE, SHARDKEEPER, Process, answers, free_port, listening, until
+from .stream import client
 
 START = 60
 
@@ -16,8 +17,11 @@ def local(folder, *arguments):
         [SHARDKEEPER, "local", "--kinesis", f"127.0.0.1:{kinesis}", "--dynamodb", f"127.0.0.1:{dynamodb}", *arguments],
         folder,
     )
-    until("the embedded AWS listens", START, lambda: listening(kinesis) and listening(dynamodb), process)
-    first = next(line for line in process.text().splitlines() if line.startswith("{"))
+
+    def said():
+        return next((line for line in process.text().splitlines() if line.startswith("{")), None)
+
+    first = until("the embedded AWS says where it listens", START, said, process)
     urls = json.loads(first)
     return process, urls["kinesis"], urls["dynamodb"]
 
@@ -70,9 +74,10 @@ def dynalite(folder, creating_ms):
     return process, f"http://127.0.0.1:{port}"
 
 
-def microburst(folder, name, upstream, rules):
+def microburst(folder, service, upstream, rules):
     """A proxy in front of `upstream` that makes faults by `rules`."""
     port = free_port()
+    name = f"microburst-{service}"
     config = folder / f"{name}.yml"
     config.write_text(json.dumps({"rules": rules}))  # JSON is YAML
     process = Process(
@@ -84,4 +89,8 @@ def microburst(folder, name, upstream, rules):
         folder,
     )
     until("microburst listens", START, lambda: listening(port), process)
-    return process, f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{port}"
+    # Its first request of a service loads all models of AWS and takes many seconds.
+    warm = client(service, url, read_timeout=60)
+    warm.list_tables() if service == "dynamodb" else warm.list_streams()
+    return process, url

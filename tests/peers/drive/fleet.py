@@ -27,14 +27,20 @@ def kill_and_return(world, victim, workers, shards):
 
 
 def split_and_merge(world):
-    """Splits the first shard, waits until its children are owned, merges two neighbours, waits for their child."""
+    """Splits the first shard, then merges two neighbours; waits each time until all open shards are owned and read."""
     stream = world.stream
     before = len(stream.open_shards())
     stream.split(stream.open_shards()[0])
-    until("the children of the split are owned", 60, lambda: sum(world.table.owners().values()) == before + 1)
+    _all_read(world, before + 1)
     left, right = stream.open_shards()[-2:]
     stream.merge(left, right)
-    until("the child of the merge is owned", 60, lambda: sum(world.table.owners().values()) == before)
+    _all_read(world, before)
+
+
+def _all_read(world, shards):
+    until(f"{shards} shards are owned", 60, lambda: sum(world.table.owners().values()) == shards)
+    open_now = {shard["ShardId"] for shard in world.stream.open_shards()}
+    until("all of them are read", 60, lambda: open_now <= {one.shard for one in world.watch.deliveries()})
 
 
 def judge(world, seconds, reshards):

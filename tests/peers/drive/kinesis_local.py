@@ -17,6 +17,7 @@ def through(world):
     start(world)
     one, two = world.worker("one"), world.worker("two")
     fleet.even(world, ["one", "two"], 2, 30)
+    world.put(10_000_000, 200)
     one = fleet.kill_and_return(world, one, ["one", "two"], 2)
     fleet.split_and_merge(world)
     fleet.judge(world, 40, reshards=True)

@@ -45,8 +45,8 @@ def through(world):
     kinesis, dynamodb = world.add(emulators.local(world.folder, "--stream", "orders:4"))
     world.aws(kinesis, dynamodb)
     # The workers' calls go through the proxies, the driver's do not.
-    world.kinesis = world.add(emulators.microburst(world.folder, "burst-kinesis", kinesis, KINESIS))
-    world.dynamodb = world.add(emulators.microburst(world.folder, "burst-dynamodb", dynamodb, DYNAMODB))
+    world.kinesis = world.add(emulators.microburst(world.folder, "kinesis", kinesis, KINESIS))
+    world.dynamodb = world.add(emulators.microburst(world.folder, "dynamodb", dynamodb, DYNAMODB))
     world.configure()
     world.produce(per_second=5, aggregate=5)
     one, two = world.worker("one"), world.worker("two")

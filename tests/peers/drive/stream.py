@@ -10,7 +10,7 @@ from botocore.config import Config
 KEYS = 1 << 128
 
 
-def client(service, url):
+def client(service, url, read_timeout=20):
     return boto3.client(
         service,
         endpoint_url=url,
@@ -19,7 +19,7 @@ def client(service, url):
         aws_secret_access_key="test",
         config=Config(
             connect_timeout=5,
-            read_timeout=20,
+            read_timeout=read_timeout,
             retries={"max_attempts": 5, "mode": "standard"},
             parameter_validation=False,
         ),

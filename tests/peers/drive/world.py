@@ -1,5 +1,6 @@
 """One check's world: a folder, processes, a watch over what is delivered, a judge."""
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -7,7 +8,7 @@ import threading
 from pathlib import Path
 
 from .history import History, Watch
-from .processes import CACHE, SHARDKEEPER, Failed, Process
+from .processes import CACHE, SHARDKEEPER, Failed, Process, clean_environment
 from .stream import Producer, Stream
 from .table import LeaseTable
 
@@ -53,7 +54,7 @@ class World:
         self.stream, self.table = Stream(kinesis), LeaseTable(dynamodb)
 
     def configure(self, failover=3, **sets):
-        """The workers' configuration file; keys of `sets` are sections."""
+        """The workers' configuration file. `sets` holds sections with keys to change; `None` leaves one out."""
         sections = {
             "app": {"name": "orders-app"},
             "lease": {"region": "us-east-1", "endpoint": self.dynamodb, "failover": f"{failover}s"},
@@ -67,7 +68,7 @@ class World:
         lines = []
         for section, keys in sections.items():
             lines.append(f"[{section}]")
-            lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
+            lines += [f"{key} = {_toml(value)}" for key, value in keys.items() if value is not None]
         lines += ["[[stream]]", 'name = "orders"', 'region = "us-east-1"', f'endpoint = "{self.kinesis}"']
         self.config = self.folder / "worker.toml"
         self.config.write_text("\n".join(lines) + "\n")
@@ -79,9 +80,8 @@ class World:
         return self._start(name, [SHARDKEEPER, "run", "--config", self.config, "--set", f'app.worker_id="{name}"', *arguments])
 
     def slow_worker(self, name, lines_per_second, *sets):
-        """shardkeeper writing to a pipe that is read slowly, so that it is always in the middle of something."""
-        handler = 'handler={ kind = "sink", sink = "stdout" }'
-        arguments = [part for text in (handler, *sets) for part in ("--set", text)]
+        """shardkeeper, configured to write to its standard output, which is read slowly: it is always in the middle of something."""
+        arguments = [part for text in sets for part in ("--set", text)]
         process = self._start(
             name,
             [SHARDKEEPER, "run", "--config", self.config, "--set", f'app.worker_id="{name}"', *arguments],
@@ -117,6 +117,41 @@ class World:
     def produce(self, **how):
         self.producer = Producer(self.stream, **how)
         self.producer.start()
+
+    def put(self, first, count):
+        """Puts numbers with our own `put`, as aggregates."""
+        numbers = range(first, first + count)
+        self.tool("put", "--aggregate=2KiB", "--json", text="".join(f"{number}\n" for number in numbers))
+        self.history.extra.update(numbers)
+
+    def tool(self, *arguments, text=None):
+        """Runs a subcommand to its end; answers what it printed."""
+        ended = subprocess.run(
+            [SHARDKEEPER, arguments[0], "--config", self.config, *arguments[1:]],
+            input=text, capture_output=True, text=True, timeout=60, env=clean_environment(), check=False,
+        )
+        if ended.returncode != 0:
+            raise Failed(f"{' '.join(arguments)} exits {ended.returncode}: {ended.stdout}{ended.stderr}")
+        return ended.stdout
+
+    def same_rows(self):
+        """What `leases` shows is what any other client reads from the table: owner, counter and position of each lease."""
+        lines = [json.loads(line) for line in self.tool("leases", "--json").splitlines()]
+        unreadable = [line for line in lines if line["kind"] == "unreadable"]
+        if unreadable:
+            raise Failed(f"unreadable rows: {unreadable}")
+        shown = {line["key"]: line for line in lines if line["kind"] == "lease"}
+        rows = self.table.leases()
+        if shown.keys() != rows.keys():
+            raise Failed(f"leases shows {sorted(shown)}, the table has {sorted(rows)}")
+        for key, row in rows.items():
+            line = shown[key]
+            ours = (line["owner"], line["starting_hash_key"], sorted(line["parents"]))
+            theirs = (row.get("leaseOwner"), row.get("startingHashKey"), sorted(row.get("parentShardId", [])))
+            # Both run on while we look: counter and position may only have grown.
+            if ours != theirs or line["counter"] > int(row["leaseCounter"]):
+                raise Failed(f"leases shows {line}, the table has {row}")
+        return len(shown)
 
     def finish(self, seconds):
         """Stops the producer and waits until all it put is delivered."""
