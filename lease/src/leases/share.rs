@@ -22,6 +22,8 @@ impl Leases {
         }
         self.avoid.retain(|_, until| now.mono < *until);
         self.forget_entitled(now);
+        // Before anything is taken: what is taken stands still no more.
+        self.presume_dead(now);
         self.sight
             .expect_unread(self.settings.timing.failover(), now.mono);
         self.notice_outdated_shards(now);

@@ -33,6 +33,9 @@ use crate::{
 pub(super) struct Sight {
     rows: BTreeMap<LeaseKey, Seen>,
     workers: BTreeMap<WorkerId, SeenWorker>,
+    /// Readers that let a row stand still, until they renew one or write their own row: what they hold besides, and
+    /// what is still given to them, does not make them alive.
+    presumed_dead: BTreeSet<WorkerId>,
     /// Rows that were made or removed by this process, and when: a list asked for before does not know.
     touched: BTreeMap<LeaseKey, Time>,
     unreadable: BTreeSet<String>,
@@ -63,6 +66,8 @@ struct Seen {
     changed: Time,
     /// When the row was last known to be so.
     known: Time,
+    /// It came to its reader from another, and the reader was not yet seen to renew it.
+    given: bool,
 }
 
 #[derive(Debug)]
@@ -70,8 +75,6 @@ struct SeenWorker {
     row: WorkerRow,
     changed: Time,
     first: Time,
-    /// It let a lease expire since its row last changed. The row promised life for longer than that.
-    presumed_dead: bool,
 }
 
 impl Sight {
@@ -79,6 +82,7 @@ impl Sight {
         Sight {
             rows: BTreeMap::new(),
             workers: BTreeMap::new(),
+            presumed_dead: BTreeSet::new(),
             touched: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             asked: None,
@@ -118,7 +122,19 @@ impl Sight {
         if self.in_gap(now) {
             return None;
         }
-        age.checked_sub(failover).filter(|over| !over.is_zero())
+        age.checked_sub(self.patience(seen, failover))
+            .filter(|over| !over.is_zero())
+    }
+
+    /// How long a row may stand still. A Java worker looks for rows that were given to it once in a failover time and
+    /// renews the first time a third of it later; its own leaders wait for twice the failover time.
+    fn patience(&self, seen: &Seen, failover: Duration) -> Duration {
+        let java = |reader| self.workers.get(reader).is_some_and(SeenWorker::is_java);
+        if seen.given && seen.lease.reader().is_some_and(java) {
+            failover * 2
+        } else {
+            failover
+        }
     }
 
     /// The table was not looked at for too long to say that nothing moved.
@@ -133,7 +149,7 @@ impl Sight {
             .rows
             .values()
             .filter(|seen| seen.lease.reader().is_some() && !seen.lease.ended())
-            .map(|seen| seen.changed + failover + Duration::from_millis(1))
+            .map(|seen| seen.changed + self.patience(seen, failover) + Duration::from_millis(1))
             .filter(|at| *at > now)
             .min()
             .unwrap_or(Time::NEVER);
@@ -207,6 +223,7 @@ impl Sight {
                 first: now,
                 changed: now,
                 known: now,
+                given: false,
             };
             self.rows.insert(seen.lease.key.clone(), seen);
             return;
@@ -227,6 +244,14 @@ impl Sight {
         }
         if !same_counter || !same_life {
             seen.changed = now;
+        }
+        if lease.reader() != seen.lease.reader() {
+            seen.given = true;
+        } else if lease.counter > seen.lease.counter {
+            seen.given = false;
+            if let Some(reader) = lease.reader() {
+                self.presumed_dead.remove(reader);
+            }
         }
         seen.known = now;
         seen.lease = lease;
@@ -281,21 +306,28 @@ impl Sight {
         for row in rows {
             let seen = match before.remove(&row.id) {
                 Some(seen) if seen.row == row => seen,
-                Some(seen) => SeenWorker {
-                    row,
-                    changed: now,
-                    presumed_dead: false,
-                    ..seen
-                },
+                Some(seen) => {
+                    self.presumed_dead.remove(&row.id);
+                    SeenWorker {
+                        row,
+                        changed: now,
+                        ..seen
+                    }
+                }
                 None => SeenWorker {
                     row,
                     changed: now,
                     first: now,
-                    presumed_dead: false,
                 },
             };
             self.workers.insert(seen.row.id.clone(), seen);
         }
+    }
+}
+
+impl SeenWorker {
+    fn is_java(&self) -> bool {
+        self.row.every.is_none()
     }
 }
 
@@ -415,7 +447,6 @@ impl Leases {
         let unreadable: BTreeSet<String> =
             view.unreadable.iter().map(|bad| bad.key.clone()).collect();
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
-        self.presume_dead(now);
         self.look_at_held(&gone, &unreadable, consistency, now);
         self.replan = true;
         self.sight.doubtful |= sighting == Sighting::Twin;
@@ -533,7 +564,7 @@ impl Leases {
                 .is_some()
             {
                 dead.insert(reader);
-            } else {
+            } else if !self.sight.presumed_dead.contains(reader) {
                 living
                     .entry(reader.clone())
                     .or_insert(Worker { quick: false });
@@ -546,7 +577,7 @@ impl Leases {
             };
             let quick =
                 seen.row.every.is_some() && now.mono < seen.first + timing.join_patience() / 2;
-            if now.mono.since(seen.changed) <= patience && !seen.presumed_dead {
+            if now.mono.since(seen.changed) <= patience && !self.sight.presumed_dead.contains(id) {
                 living.insert(id.clone(), Worker { quick });
             }
         }
@@ -565,10 +596,11 @@ impl Leases {
         living
     }
 
-    /// Readers of rows that stand still: their own rows, which promise life for longer, count no more until they change.
-    fn presume_dead(&mut self, now: Now) {
+    /// Readers of rows that stand still: neither their own rows, which promise life for longer, nor rows that were given
+    /// to them since speak for them until they renew one themselves or write their own.
+    pub(super) fn presume_dead(&mut self, now: Now) {
         let failover = self.settings.timing.failover();
-        let dead: BTreeSet<WorkerId> = self
+        let dead: Vec<WorkerId> = self
             .sight
             .rows
             .iter()
@@ -576,11 +608,17 @@ impl Leases {
             .filter(|(key, _)| self.sight.unread(key, failover, now.mono).is_some())
             .filter_map(|(_, seen)| seen.lease.reader().cloned())
             .collect();
-        for id in dead {
-            if let Some(seen) = self.sight.workers.get_mut(&id) {
-                seen.presumed_dead = true;
-            }
-        }
+        let sight = &mut self.sight;
+        sight.presumed_dead.extend(dead);
+        // Of whom nothing is left in the table nothing needs to be remembered.
+        let readers: BTreeSet<&WorkerId> = sight
+            .rows
+            .values()
+            .filter_map(|seen| seen.lease.reader())
+            .collect();
+        sight
+            .presumed_dead
+            .retain(|id| readers.contains(id) || sight.workers.contains_key(id));
     }
 
     /// Whether a worker is a Java one: those never answer that they are ready to inherit.
@@ -588,7 +626,7 @@ impl Leases {
         self.sight
             .workers
             .get(worker)
-            .is_some_and(|seen| seen.row.every.is_none())
+            .is_some_and(SeenWorker::is_java)
     }
 
     /// Rows of workers that died long ago.

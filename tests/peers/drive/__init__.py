@@ -1,0 +1,1 @@
+"""The driver of the peers: shardkeeper against programs no one here wrote."""
