@@ -75,7 +75,7 @@ fn principal(config: &Config, role: Option<String>) -> Result<Principal, Failure
         return Ok(Principal::Worker);
     };
     let known = policy::roles(config);
-    if known.iter().any(|role| *role == asked) {
+    if known.contains(&asked) {
         return Ok(Principal::Role(asked));
     }
     let text = match known.as_slice() {

@@ -242,7 +242,7 @@ fn keys_are_for_those_who_read_streams() {
     assert_eq!(decrypts(&Principal::Worker), None);
     let (actions, keys) = decrypts(&Principal::Role(ROLE.to_owned())).unwrap();
     assert_eq!(actions, ["kms:Decrypt"]);
-    assert_eq!(keys, [key.clone()]);
+    assert_eq!(keys, [key.as_str()]);
 }
 
 #[test]
