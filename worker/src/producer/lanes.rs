@@ -113,12 +113,15 @@ pub(super) struct Lanes {
     stale: bool,
     /// Aggregates that landed elsewhere than foretold, and where.
     strays: Vec<(Entry, ShardId)>,
+    /// Waits for ListShards to catch up with the shards.
+    lag: Backoff,
     given: u64,
     summary: Summary,
 }
 
 impl Lanes {
     pub(super) fn new(options: &Options, mut random: Random) -> Self {
+        let lag = random.fork();
         let lane = |_| Lane {
             queue: VecDeque::new(),
             bytes: 0,
@@ -138,6 +141,7 @@ impl Lanes {
             pack_due: Time::NEVER,
             stale: options.aggregate.is_some(),
             strays: Vec::new(),
+            lag: Backoff::new(SHORTEST_WAIT, LONGEST_WAIT, lag),
             given: 0,
             summary: Summary::default(),
         }
@@ -391,10 +395,13 @@ impl Lanes {
     /// Takes a new shard map, and routes everything that waits anew. Nothing may be in flight.
     pub(super) fn learn(&mut self, map: ShardMap, now: Time) {
         let mut users = self.bring_home(&map, now);
-        if !users.is_empty() && self.map.as_ref() == Some(&map) {
+        if users.is_empty() || self.map.as_ref() != Some(&map) {
+            self.lag.succeeded();
+        } else {
             // The list lags behind the shards: it would lead astray again.
+            let wait = self.lag.next_wait();
             for lane in &mut self.lanes {
-                lane.not_before = now + lane.backoff.next_wait();
+                lane.not_before = lane.not_before.max(now + wait);
             }
         }
         for lane in &mut self.lanes {

@@ -399,7 +399,7 @@ mod tests {
                 r#"{"data":"x","explicit_hash_key":"-1"}"#,
                 "explicit_hash_key",
             ),
-            (r#"{"data":"x","partition_key":7}"#, "column 28"),
+            (r#"{"data":"x","partition_key":7}"#, "column 29"),
             ("not json", "column 2"),
             (r#"["data"]"#, "is not as it should be"),
         ] {
