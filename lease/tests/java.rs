@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use checkpoint::{HashRange, Position};
 use lease::{
-    Lease, LeaseKey, MemoryTable, Shard, ShardId, Time, Timing, WorkerId, WorkerRow,
+    Lease, LeaseKey, LockWrite, MemoryTable, Shard, ShardId, Time, Timing, WorkerId, WorkerRow,
     leases::{Action, Event, Leases, News, Now, Settings, Stream},
     renew::Tenure,
     sync::Start,
@@ -193,6 +193,24 @@ impl Keeper {
         self.leases.handle(event, now);
     }
 
+    /// A Java worker leads and reads everything.
+    fn led_by(&self, java: &str) {
+        let me = WorkerId::from(java);
+        for shard in Self::shards() {
+            let mut lease = Lease::new(None, shard.id, Position::TrimHorizon);
+            lease.owner = Some(me.clone());
+            lease.counter = 7;
+            self.table.put(lease);
+        }
+        let lock = LockWrite::Acquire {
+            me,
+            version: "a".into(),
+            duration: Duration::from_secs(120),
+            seen: None,
+        };
+        self.table.lock_now(&lock).expect("there is none yet");
+    }
+
     fn rows_of(&self, worker: &str) -> usize {
         self.table
             .view()
@@ -259,4 +277,15 @@ fn a_java_worker_that_stopped_is_given_nothing_more() {
     let mut java = Java::new(keeper.at);
     keeper.run(Some(&mut java), Duration::from_secs(250));
     assert_eq!((keeper.rows_of("keeper"), keeper.rows_of("java")), (2, 2));
+}
+
+#[test]
+fn the_shards_of_a_dead_java_leader_do_not_wait_for_its_lock() {
+    let mut keeper = Keeper::new();
+    keeper.led_by("a-java-leader");
+    // Another Java worker comes first by name. It lives, but only a leader of its kind shares out.
+    let mut java = Java::new(Duration::ZERO);
+    assert!(java.id < WorkerId::from("keeper"));
+    keeper.run(Some(&mut java), Duration::from_secs(20));
+    assert_eq!(keeper.rows_of("keeper"), 4);
 }

@@ -535,7 +535,7 @@ impl Leases {
         let first = self
             .living_workers(now)
             .into_keys()
-            .find(|worker| Some(worker) != holder);
+            .find(|worker| Some(worker) != holder && self.can_be_deputy(worker));
         if first.as_ref() == Some(&self.settings.me) {
             Role::Deputy
         } else {
@@ -627,6 +627,12 @@ impl Leases {
             .workers
             .get(worker)
             .is_some_and(SeenWorker::is_java)
+    }
+
+    /// Whether a worker rescues shards while it does not lead: ours do, Java ones never.
+    pub(super) fn can_be_deputy(&self, worker: &WorkerId) -> bool {
+        let ours = |seen: &SeenWorker| !seen.is_java();
+        *worker == self.settings.me || self.sight.workers.get(worker).is_some_and(ours)
     }
 
     /// Rows of workers that died long ago.
