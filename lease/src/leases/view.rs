@@ -563,7 +563,7 @@ impl Leases {
     }
 
     /// Readers of rows that stand still: their own rows, which promise life for longer, count no more until they change.
-    fn presume_dead(&mut self, now: Now) {
+    pub(super) fn presume_dead(&mut self, now: Now) {
         let failover = self.settings.timing.failover();
         let dead: BTreeSet<WorkerId> = self
             .sight
