@@ -314,3 +314,6 @@ impl Row<'_> {
         !self.lease.ended() && self.unread.is_none() && (self.startable || self.held)
     }
 }
+
+#[cfg(test)]
+mod tests;

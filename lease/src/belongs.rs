@@ -125,3 +125,6 @@ fn check_row(lease: &Lease, stream: &Known<'_>) -> Result<(), Foreign> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

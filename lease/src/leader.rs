@@ -130,10 +130,8 @@ impl Leader {
             State::Mine {
                 version,
                 sent: mine,
-            } => {
-                if **version == *lock.version || *mine >= sent || lock.owner == self.me {
-                    return Sighting::Fine;
-                }
+            } if **version == *lock.version || *mine >= sent || lock.owner == self.me => {
+                return Sighting::Fine;
             }
             State::Other {
                 version, released, ..
@@ -246,3 +244,6 @@ impl Leader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,13 @@ pub struct Lease {
 impl Hash for Lease {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.key, &self.owner, &self.checkpoint_owner, self.counter).hash(state);
-        (&self.checkpoint, &self.pending, &self.parents, &self.children).hash(state);
+        (
+            &self.checkpoint,
+            &self.pending,
+            &self.parents,
+            &self.children,
+        )
+            .hash(state);
         (&self.session, self.heir_ready, self.pinned, self.range).hash(state);
         (self.owner_switches, &self.made_for).hash(state);
     }

@@ -513,3 +513,6 @@ fn salt(key: &LeaseKey, attempt: u32) -> u64 {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         })
 }
+
+#[cfg(test)]
+mod tests;

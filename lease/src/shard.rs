@@ -52,6 +52,15 @@ impl Shards {
         self.by_id.get(id)
     }
 
+    /// Whether the list was made after `id` came to be: it lists that shard, or a later one (Kinesis numbers the shards of
+    /// a stream upwards). Of a shard that it knows and does not list, the data has expired; about any other it says
+    /// nothing.
+    pub fn knows(&self, id: &ShardId) -> bool {
+        self.by_id
+            .last_key_value()
+            .is_some_and(|(last, _)| id <= last)
+    }
+
     /// Every listed shard, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Shard> {
         self.by_id.values()
@@ -98,5 +107,34 @@ impl Shards {
             todo.extend(self.children(&shard.id));
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(id: &str) -> Shard {
+        Shard {
+            id: id.into(),
+            parents: BTreeSet::new(),
+            range: HashRange::FULL,
+            starting_sequence: None,
+            closed: false,
+        }
+    }
+
+    #[test]
+    fn a_list_knows_the_shards_that_were_there_when_it_was_made() {
+        let listed = Shards::new([shard("shardId-000000000004"), shard("shardId-000000000006")]);
+        for (id, known) in [
+            ("shardId-000000000003", true),
+            ("shardId-000000000005", true),
+            ("shardId-000000000006", true),
+            ("shardId-000000000007", false),
+        ] {
+            assert_eq!(listed.knows(&id.into()), known, "{id}");
+        }
+        assert!(!Shards::default().knows(&"shardId-000000000000".into()));
     }
 }

@@ -269,3 +269,6 @@ pub fn startable<'a>(
             .is_some_and(|shards| shards.get(parent).is_none() || past(parent, &row_of, shards)),
     })
 }
+
+#[cfg(test)]
+mod tests;

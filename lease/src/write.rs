@@ -300,3 +300,6 @@ impl fmt::Display for Write {
         write!(f, "{} {}", self.name(), self.key())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,8 @@ use std::{
 
 use checkpoint::Position;
 use lease::{
-    Lease, LeaseKey, Lock, LockWrite, Seize, Session, ShardId, TableError, Time, Timing, WorkerId, Write,
+    Assign, Lease, LeaseKey, Lock, LockWrite, Seize, Session, ShardId, TableError, Time, Timing,
+    WorkerId, Write,
     assign::{self, Move, Role, Row, Scene},
     leader::Leader,
     renew::{Held, Next, Outcome, Phase, Stage},
@@ -33,7 +34,7 @@ struct Bounds {
     ticks: u32,
     /// Lost replies, lost and late requests.
     faults: u8,
-    /// Restarts, releases and hand-overs.
+    /// Restarts, releases, hand-overs and shard ends.
     moves: u8,
     /// Whether the leader lock takes part; else worker 0 leads for ever.
     lock: bool,
@@ -47,8 +48,6 @@ enum Planted {
     StampedByReply,
     /// A row is taken without a look at its counter (hazard H6).
     TakenUnseen,
-    /// The lock is held from when the reply arrives.
-    LockStampedByReply,
 }
 
 #[derive(Clone, Hash)]
@@ -151,9 +150,8 @@ impl Seat {
 
 impl State {
     fn new(bounds: &Bounds) -> Self {
-        let shard = |n: usize| {
-            Lease::new(None, ShardId::from(format!("s{n}")), Position::TrimHorizon)
-        };
+        let shard =
+            |n: usize| Lease::new(None, ShardId::from(format!("s{n}")), Position::TrimHorizon);
         State {
             tick: 0,
             rows: (0..bounds.shards).map(shard).collect(),
@@ -181,7 +179,11 @@ impl State {
     fn check(&self, bounds: &Bounds) -> Result<(), String> {
         let now = self.now();
         for shard in 0..self.rows.len() {
-            if self.workers.iter().all(|worker| worker.seats[shard].believes(now)) {
+            if self
+                .workers
+                .iter()
+                .all(|worker| worker.seats[shard].believes(now))
+            {
                 return Err(format!("both read s{shard}"));
             }
         }
@@ -197,19 +199,26 @@ impl State {
         if !write.permitted(Some(&before)) {
             return Ok(Err(before));
         }
-        let after = write.apply(Some(before.clone())).expect("nothing is deleted here");
+        let after = write
+            .apply(Some(before.clone()))
+            .expect("nothing is deleted here");
         if after.checkpoint < before.checkpoint {
             return Err(format!("the checkpoint goes back: {write:?}"));
         }
         let beyond = match &after.checkpoint {
             Position::ShardEnd => self.settled[shard] < RECORDS,
-            stored => position(self.settled[shard]).as_ref() < Some(stored) && before.checkpoint != *stored,
+            stored => {
+                position(self.settled[shard]).as_ref() < Some(stored)
+                    && before.checkpoint != *stored
+            }
         };
         if beyond {
             return Err(format!("stored beyond what is settled: {write:?}"));
         }
         if before.reader() != after.reader() && after.counter == before.counter {
-            return Err(format!("the reader changes, the counter does not: {write:?}"));
+            return Err(format!(
+                "the reader changes, the counter does not: {write:?}"
+            ));
         }
         self.rows[shard] = after.clone();
         Ok(Ok(after))
@@ -226,7 +235,10 @@ fn next(state: &State, bounds: &Bounds) -> Steps {
         after.tick += 1;
         steps.push(Ok(("tick".to_owned(), after)));
     }
-    for worker in 0..2 {
+    // The workers differ in nothing before one of them has looked: let it be the first.
+    let fresh = |worker: &Worker| worker.seats.iter().all(|seat| seat.seen.is_none());
+    let everybody_fresh = !bounds.lock && state.workers.iter().all(fresh);
+    for worker in 0..if everybody_fresh { 1 } else { 2 } {
         for shard in 0..state.rows.len() {
             look(state, worker, shard, &mut steps);
             hold(state, worker, shard, &mut steps);
@@ -234,7 +246,7 @@ fn next(state: &State, bounds: &Bounds) -> Steps {
         }
         moves(state, worker, bounds, &mut steps);
         if bounds.lock {
-            lock(state, worker, bounds, &mut steps);
+            lock(state, worker, &mut steps);
         }
         if state.moves > 0 && state.workers[worker].session == 0 {
             let mut after = state.clone();
@@ -245,7 +257,12 @@ fn next(state: &State, bounds: &Bounds) -> Steps {
                 .iter()
                 .map(|seat| {
                     let mut late = seat.late.clone();
-                    if let Some(Call { ask: Ask::Write(write), answer: None, .. }) = &seat.call {
+                    if let Some(Call {
+                        ask: Ask::Write(write),
+                        answer: None,
+                        ..
+                    }) = &seat.call
+                    {
                         late.push(write.clone());
                     }
                     late
@@ -302,47 +319,73 @@ fn hold(state: &State, worker: usize, shard: usize, steps: &mut Steps) {
     }
     if seat.call.is_none() && now >= held.due() {
         add("writes", &|after, seat| {
+            // What a believing consumer has settled by now: everything there is.
+            if seat.believes(now) {
+                seat.settled = RECORDS;
+                after.settled[shard] = RECORDS;
+            }
             let watermark = position(seat.settled);
             let sent = after.tick;
-            let next = seat.held.as_mut().and_then(|held| held.next(watermark.as_ref(), now));
+            let next = seat
+                .held
+                .as_mut()
+                .and_then(|held| held.next(watermark.as_ref(), now));
             let ask = match next {
                 Some(Next::Write(write)) => Ask::Write(write),
                 Some(Next::Read) => Ask::Read,
                 None => return,
             };
-            seat.call = Some(Call { ask, sent, answer: None });
-        });
-    }
-    if seat.believes(now) && seat.settled < RECORDS {
-        add("settles a record of", &|after, seat| {
-            seat.settled += 1;
-            after.settled[shard] = after.settled[shard].max(seat.settled);
+            seat.call = Some(Call {
+                ask,
+                sent,
+                answer: None,
+            });
         });
     }
     let phase = held.phase.clone();
     match phase {
-        Phase::Running if seat.settled == RECORDS && seat.reading => {
-            add("ends", &|_, seat| {
+        Phase::Running if seat.believes(now) && state.moves > 0 => {
+            add("ends", &|after, seat| {
+                after.moves -= 1;
+                seat.settled = RECORDS;
+                after.settled[shard] = RECORDS;
                 seat.reading = false;
                 let held = seat.held.as_mut().expect("looked at above");
-                held.phase = Phase::Ended { todo: vec![], children: vec![] };
+                held.phase = Phase::Ended {
+                    todo: vec![],
+                    children: vec![],
+                };
             });
         }
-        Phase::HandOver { to, since, stage: Stage::Waiting } if held.lease.heir_ready => {
+        Phase::HandOver {
+            to,
+            since,
+            stage: Stage::Waiting,
+        } if held.lease.heir_ready => {
             add("drains for its heir", &|_, seat| {
                 seat.reading = false;
                 let held = seat.held.as_mut().expect("looked at above");
-                held.phase = Phase::HandOver { to: to.clone(), since, stage: Stage::Drained };
+                held.phase = Phase::HandOver {
+                    to: to.clone(),
+                    since,
+                    stage: Stage::Drained,
+                };
             });
         }
-        Phase::HandOver { stage: Stage::Waiting, since, .. }
-            if now >= since + timing().heir_patience() && seat.call.is_none() =>
-        {
+        Phase::HandOver {
+            stage: Stage::Waiting,
+            since,
+            ..
+        } if now >= since + timing().heir_patience() && seat.call.is_none() => {
             add("takes back", &|after, seat| {
                 let held = seat.held.as_mut().expect("looked at above");
                 let sent = after.tick;
                 if let Some(write) = held.revert(now) {
-                    seat.call = Some(Call { ask: Ask::Write(write), sent, answer: None });
+                    seat.call = Some(Call {
+                        ask: Ask::Write(write),
+                        sent,
+                        answer: None,
+                    });
                 }
             });
         }
@@ -353,7 +396,10 @@ fn hold(state: &State, worker: usize, shard: usize, steps: &mut Steps) {
             after.moves -= 1;
             seat.reading = false;
             let held = seat.held.as_mut().expect("looked at above");
-            held.phase = Phase::Leaving { since: now, stage: Stage::Drained };
+            held.phase = Phase::Leaving {
+                since: now,
+                stage: Stage::Drained,
+            };
         });
     }
 }
@@ -379,16 +425,25 @@ fn moves(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
                 startable: true,
                 held: seat.held.is_some(),
                 busy: seat.call.is_some()
-                    || seat.held.as_ref().is_some_and(|held| held.phase != Phase::Running),
+                    || seat
+                        .held
+                        .as_ref()
+                        .is_some_and(|held| held.phase != Phase::Running),
             })
         })
         .collect();
-    let role = if state.leads(worker, bounds) { Role::Leader } else { Role::Deputy };
+    let role = if state.leads(worker, bounds) {
+        Role::Leader
+    } else {
+        Role::Deputy
+    };
     let scene = Scene {
         me: &me,
         role,
         rows,
-        workers: [0, 1].map(|n| (id(n), assign::Worker { quick: false })).into(),
+        workers: [0, 1]
+            .map(|n| (id(n), assign::Worker { quick: false }))
+            .into(),
         max_leases: usize::MAX,
         entitled: &BTreeMap::new(),
         deputy_patience: Duration::ZERO,
@@ -398,19 +453,33 @@ fn moves(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
     }
     // The plan only hands over to even out; a leader may also do so for other reasons.
     if role == Role::Leader && state.moves > 0 {
-        for shard in 0..state.rows.len() {
-            let key = &state.rows[shard].key;
-            let Some((row, _)) = &seats[shard].seen else { continue };
-            let Some(from) = row.owner.clone() else { continue };
+        for seat in seats {
+            let Some((row, _)) = &seat.seen else {
+                continue;
+            };
+            let key = &row.key;
+            let Some(from) = row.owner.clone() else {
+                continue;
+            };
             let to = id(usize::from(from == id(0)));
-            let step = Move::HandOff { key: key.clone(), from, to };
+            let step = Move::HandOff {
+                key: key.clone(),
+                from,
+                to,
+            };
             do_move(state, worker, &step, bounds, steps);
         }
     }
 }
 
 fn do_move(state: &State, worker: usize, step: &Move, bounds: &Bounds, steps: &mut Steps) {
-    let shard_of = |key: &LeaseKey| state.rows.iter().position(|row| row.key == *key).expect("known");
+    let shard_of = |key: &LeaseKey| {
+        state
+            .rows
+            .iter()
+            .position(|row| row.key == *key)
+            .expect("known")
+    };
     let seat_of = |key: &LeaseKey| &state.workers[worker].seats[shard_of(key)];
     let seize = |key: &LeaseKey, seen: &Lease| Seize {
         key: key.clone(),
@@ -422,7 +491,9 @@ fn do_move(state: &State, worker: usize, step: &Move, bounds: &Bounds, steps: &m
     let (shard, write, instant) = match step {
         Move::Acquire(key) | Move::Take(key) => {
             let seat = seat_of(key);
-            let (Some((seen, _)), None) = (&seat.seen, &seat.call) else { return };
+            let (Some((seen, _)), None) = (&seat.seen, &seat.call) else {
+                return;
+            };
             let seize = seize(key, seen);
             let owner = seen.owner.clone();
             let write = match step {
@@ -431,12 +502,35 @@ fn do_move(state: &State, worker: usize, step: &Move, bounds: &Bounds, steps: &m
             };
             (shard_of(key), write, false)
         }
-        Move::Ready(key) => (shard_of(key), Write::HeirReady { key: key.clone(), me: id(worker) }, true),
+        Move::Ready(key) => (
+            shard_of(key),
+            Write::HeirReady {
+                key: key.clone(),
+                me: id(worker),
+            },
+            true,
+        ),
         Move::HandOff { key, from, to } => {
-            let write = Write::HandOff { key: key.clone(), from: from.clone(), to: to.clone() };
+            let write = Write::HandOff {
+                key: key.clone(),
+                from: from.clone(),
+                to: to.clone(),
+            };
             (shard_of(key), write, true)
         }
-        Move::Assign(..) => unreachable!("nobody is quick, and everybody has room"),
+        Move::Assign(key, to) => {
+            let Some((seen, _)) = &seat_of(key).seen else {
+                return;
+            };
+            let assign = Assign {
+                key: key.clone(),
+                to: to.clone(),
+                owner: seen.owner.clone(),
+                checkpoint_owner: seen.checkpoint_owner.clone(),
+                counter: seen.counter,
+            };
+            (shard_of(key), Write::Assign(assign), true)
+        }
     };
     let mut after = state.clone();
     if instant {
@@ -477,7 +571,9 @@ fn network(state: &State, worker: usize, shard: usize, bounds: &Bounds, steps: &
         let done = after.apply(shard, write);
         steps.push(done.map(|_| (format!("late: {worker}'s {write}"), after)));
     }
-    let Some(call) = &state.workers[worker].seats[shard].call else { return };
+    let Some(call) = &state.workers[worker].seats[shard].call else {
+        return;
+    };
     match (&call.ask, &call.answer) {
         (ask, None) => {
             let mut after = state.clone();
@@ -496,7 +592,13 @@ fn network(state: &State, worker: usize, shard: usize, bounds: &Bounds, steps: &
             if state.faults > 0 {
                 let mut after = state.clone();
                 after.faults -= 1;
-                answer(&mut after, worker, shard, Err(TableError::Unknown(String::new())), bounds);
+                answer(
+                    &mut after,
+                    worker,
+                    shard,
+                    Err(TableError::Unknown(String::new())),
+                    bounds,
+                );
                 if let Ask::Write(write) = ask {
                     after.workers[worker].seats[shard].late.push(write.clone());
                 }
@@ -514,22 +616,43 @@ fn network(state: &State, worker: usize, shard: usize, bounds: &Bounds, steps: &
             if state.faults > 0 {
                 let mut after = state.clone();
                 after.faults -= 1;
-                answer(&mut after, worker, shard, Err(TableError::Unknown(String::new())), bounds);
-                steps.push(Ok((format!("the reply to {worker} about s{shard} is lost"), after)));
+                answer(
+                    &mut after,
+                    worker,
+                    shard,
+                    Err(TableError::Unknown(String::new())),
+                    bounds,
+                );
+                steps.push(Ok((
+                    format!("the reply to {worker} about s{shard} is lost"),
+                    after,
+                )));
             }
         }
     }
 }
 
 /// The machine hears an answer.
-fn answer(state: &mut State, worker: usize, shard: usize, told: Result<Lease, TableError>, bounds: &Bounds) {
+fn answer(
+    state: &mut State,
+    worker: usize,
+    shard: usize,
+    told: Result<Lease, TableError>,
+    bounds: &Bounds,
+) {
     let now = state.now();
     let session = state.workers[worker].session(worker);
     let seat = &mut state.workers[worker].seats[shard];
     let Some(call) = seat.call.take() else { return };
     let seizes = matches!(call.ask, Ask::Write(Write::Acquire(_) | Write::Take { .. }));
-    if let Ok(row) | Err(TableError::Changed(Some(row))) = told.as_ref().map_err(Clone::clone).map(|row| Box::new(row.clone()))
-        && seat.seen.as_ref().is_none_or(|(seen, _)| seen.counter < row.counter)
+    if let Ok(row) | Err(TableError::Changed(Some(row))) = told
+        .as_ref()
+        .map_err(Clone::clone)
+        .map(|row| Box::new(row.clone()))
+        && seat
+            .seen
+            .as_ref()
+            .is_none_or(|(seen, _)| seen.counter < row.counter)
     {
         seat.seen = Some((*row, state.tick));
     }
@@ -542,7 +665,10 @@ fn answer(state: &mut State, worker: usize, shard: usize, told: Result<Lease, Ta
         if let Ok(row) = told
             && now < timing().valid_until(at(sent))
         {
-            let from = row.checkpoint.sequence().map_or(0, |sequence| sequence.as_str().parse().expect("ours"));
+            let from = row
+                .checkpoint
+                .sequence()
+                .map_or(0, |sequence| sequence.as_str().parse().expect("ours"));
             seat.settled = from;
             seat.reading = true;
             seat.held = Some(Held::new(row, session, at(sent), false, timing()));
@@ -558,9 +684,8 @@ fn answer(state: &mut State, worker: usize, shard: usize, told: Result<Lease, Ta
 }
 
 /// What a worker does with the leader lock.
-fn lock(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
+fn lock(state: &State, worker: usize, steps: &mut Steps) {
     let now = state.now();
-    let leader = &state.workers[worker].leader;
     match &state.workers[worker].lock_call {
         None => {
             let mut after = state.clone();
@@ -590,7 +715,9 @@ fn lock(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
             if state.faults > 0 && !given_up {
                 let mut after = state.clone();
                 after.faults -= 1;
-                after.workers[worker].leader.answered(Err(TableError::Unknown(String::new())), now);
+                after.workers[worker]
+                    .leader
+                    .answered(Err(TableError::Unknown(String::new())), now);
                 after.workers[worker].lock_call = Some((write.clone(), None, true));
                 steps.push(Ok((format!("{worker} gives up on the lock"), after)));
             }
@@ -602,14 +729,6 @@ fn lock(state: &State, worker: usize, bounds: &Bounds, steps: &mut Steps) {
                 Some(lock) => Ok(Some(lock.clone())),
                 None => Err(TableError::Changed(None)),
             };
-            if bounds.planted == Some(Planted::LockStampedByReply) && told.is_ok() {
-                // The same write, as if it had been sent only now.
-                let mut fresh = leader.clone();
-                fresh.answered(Err(TableError::Changed(None)), now);
-                fresh.observed(None, now, now);
-                let _ = fresh.poll(true, now);
-                after.workers[worker].leader = fresh;
-            }
             after.workers[worker].leader.answered(told, now);
             steps.push(Ok((format!("{worker} hears of the lock"), after)));
         }
@@ -664,7 +783,7 @@ fn nothing_goes_wrong(bounds: Bounds) {
 
 const ONE_SHARD: Bounds = Bounds {
     shards: 1,
-    ticks: 5,
+    ticks: 4,
     faults: 1,
     moves: 0,
     lock: false,
@@ -677,11 +796,12 @@ fn one_shard_with_a_bad_network() {
     nothing_goes_wrong(ONE_SHARD);
 }
 
-/// A hand-over, a release or a restart at any moment, and pauses.
+/// A hand-over, a release, a restart or a shard end at any moment, and a lost reply or late request at any other.
 #[test]
 fn one_shard_that_moves() {
     nothing_goes_wrong(Bounds {
-        faults: 0,
+        ticks: 1,
+        faults: 1,
         moves: 1,
         ..ONE_SHARD
     });
@@ -692,9 +812,9 @@ fn one_shard_that_moves() {
 fn the_leader_lock() {
     nothing_goes_wrong(Bounds {
         shards: 0,
-        ticks: 7,
+        ticks: 5,
         faults: 1,
-        moves: 1,
+        moves: 0,
         lock: true,
         planted: None,
     });
@@ -705,7 +825,7 @@ fn the_leader_lock() {
 fn two_shards() {
     nothing_goes_wrong(Bounds {
         shards: 2,
-        ticks: 1,
+        ticks: 0,
         faults: 0,
         moves: 0,
         lock: false,
@@ -716,7 +836,10 @@ fn two_shards() {
 #[test]
 fn planted_mistakes_are_found() {
     for planted in [Planted::StampedByReply, Planted::TakenUnseen] {
-        let bounds = Bounds { planted: Some(planted), ..ONE_SHARD };
+        let bounds = Bounds {
+            planted: Some(planted),
+            ..ONE_SHARD
+        };
         let story = explore(&bounds).expect_err("a planted mistake");
         assert!(story.ends_with("both read s0"), "{planted:?}: {story}");
     }

@@ -6,6 +6,7 @@
 //! `processes` is the other way: the program as its users run it, with real signals in real time.
 //! Nothing here is published; nobody depends on it.
 
+pub mod chaos;
 pub mod check;
 pub mod processes;
 pub mod world;

@@ -9,9 +9,7 @@ use std::{
     io::{Read as _, Seek as _, SeekFrom},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -43,28 +41,42 @@ pub const AFTER_DEATH: Duration = Duration::from_secs(5);
 /// One line of a worker's file.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// Whose.
     pub worker: String,
+    /// Of which shard.
     pub shard: String,
+    /// Its sequence number.
     pub sequence: String,
+    /// Its sub-sequence number.
     pub sub_sequence: u64,
+    /// Its data; here, a number.
     pub data: String,
+    /// When it was read.
     pub seen: Instant,
 }
 
 /// An embedded AWS, workers as processes, and what they wrote.
 pub struct World {
     program: PathBuf,
+    env: Vec<(String, String)>,
+    /// Where the embedded AWS runs.
     pub runtime: Runtime,
+    /// The embedded AWS.
     pub aws: LocalAws,
+    /// Where configuration, logs and files are.
     pub folder: PathBuf,
+    /// Every worker that was started, by its id.
     pub workers: BTreeMap<String, Process>,
+    /// Every line that was read, in that order.
     pub deliveries: Vec<Delivery>,
     tails: Vec<Tail>,
     producer: Option<Producer>,
     _turn: MutexGuard<'static, ()>,
 }
 
+/// A worker.
 pub struct Process {
+    /// Its process.
     pub child: Child,
     log: PathBuf,
 }
@@ -104,6 +116,7 @@ impl World {
         fs::write(folder.join("worker.toml"), config).expect("a configuration");
         World {
             program: program.into(),
+            env: Vec::new(),
             runtime,
             aws,
             folder,
@@ -125,8 +138,24 @@ impl World {
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test")
             .env_remove("AWS_PROFILE")
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null());
         command
+    }
+
+    /// Workers get this variable as well.
+    pub fn set_env(&mut self, key: &str, value: &str) {
+        self.env.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// The workers that have not ended.
+    pub fn alive(&mut self) -> Vec<String> {
+        self.workers
+            .iter_mut()
+            .filter_map(|(name, process)| {
+                matches!(process.child.try_wait(), Ok(None)).then(|| name.clone())
+            })
+            .collect()
     }
 
     /// Starts a worker that writes to a file of its own.
@@ -153,6 +182,7 @@ impl World {
         }
     }
 
+    /// Sends a signal.
     pub fn signal(&self, name: &str, signal: Signal) {
         let id = i32::try_from(self.workers[name].child.id()).expect("a process id");
         kill_process(Pid::from_raw(id).expect("not zero"), signal).expect("it lives");
@@ -200,14 +230,17 @@ impl World {
             .expect("a good rule");
     }
 
+    /// Switches all faults off.
     pub fn clear_faults(&self) {
         self.aws.faults().clear();
     }
 
+    /// What a worker has logged.
     pub fn log(&self, name: &str) -> String {
         fs::read_to_string(&self.workers[name].log).unwrap_or_default()
     }
 
+    /// The open shards, by hash key.
     pub fn open_shards(&self) -> Vec<ShardInfo> {
         let mut shards = self
             .aws
@@ -233,7 +266,10 @@ impl World {
 
     /// What was put so far.
     pub fn put(&self) -> Vec<Put> {
-        self.producer.as_ref().map(Producer::log).unwrap_or_default()
+        self.producer
+            .as_ref()
+            .map(Producer::log)
+            .unwrap_or_default()
     }
 
     /// No more records.
@@ -269,10 +305,7 @@ impl World {
             .iter()
             .filter_map(|delivery| delivery.data.parse().ok())
             .collect();
-        let made = self
-            .producer
-            .as_ref()
-            .map_or(0, |producer| producer.made.load(Ordering::Acquire));
+        let made = self.put().len() as u64;
         (0..made)
             .filter(|number| !delivered.contains(number))
             .collect()
@@ -280,6 +313,11 @@ impl World {
 
     /// The longest time between a put after `from` and its first delivery.
     pub fn longest_wait(&self, from: Instant) -> Duration {
+        self.longest_wait_between(from, from + Duration::from_secs(86_400))
+    }
+
+    /// The longest time between a put in this span and its first delivery.
+    pub fn longest_wait_between(&self, from: Instant, to: Instant) -> Duration {
         let put = self.put();
         let mut first: BTreeMap<usize, Instant> = BTreeMap::new();
         for delivery in &self.deliveries {
@@ -289,7 +327,7 @@ impl World {
         }
         first
             .iter()
-            .filter(|(number, _)| put[**number].at >= from)
+            .filter(|(number, _)| (from..to).contains(&put[**number].at))
             .map(|(number, seen)| seen.saturating_duration_since(put[*number].at))
             .max()
             .unwrap_or_default()
@@ -319,6 +357,7 @@ impl World {
         }
     }
 
+    /// A client of the embedded DynamoDB.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
@@ -332,10 +371,12 @@ impl World {
         aws_sdk_dynamodb::Client::from_conf(config)
     }
 
+    /// The lease table.
     pub fn table(&self) -> DynamoTable {
         DynamoTable::new(&self.dynamodb(), "orders-app")
     }
 
+    /// The rows of the lease table; none while it cannot be read.
     pub fn leases(&self) -> Vec<Lease> {
         self.runtime
             .block_on(self.table().list(Consistency::Strong))
@@ -377,25 +418,35 @@ impl World {
 
     /// Per shard, first deliveries rise – over all workers, in the order in which they were seen.
     pub fn assert_order(&self) {
+        let disorder = self.disorder();
+        assert!(disorder.is_empty(), "{disorder:#?}");
+    }
+
+    /// First deliveries that come after a later record of their shard was delivered.
+    ///
+    /// Files of different workers are read one after the other, so within one look nothing is known about their order:
+    /// what was seen together is judged in the order of the shard.
+    pub fn disorder(&self) -> Vec<String> {
+        let mut looks: Vec<&Delivery> = self.deliveries.iter().collect();
+        looks.sort_by_key(|delivery| (delivery.seen, delivery.place()));
         let mut last: BTreeMap<&str, (usize, &str, u64)> = BTreeMap::new();
         let mut known = BTreeSet::new();
-        for delivery in &self.deliveries {
-            let position = (
-                delivery.sequence.len(),
-                delivery.sequence.as_str(),
-                delivery.sub_sequence,
-            );
-            if !known.insert((delivery.shard.as_str(), position)) {
+        let mut wrong = Vec::new();
+        for delivery in looks {
+            let place = delivery.place();
+            if !known.insert((delivery.shard.as_str(), place)) {
                 continue;
             }
-            if let Some(before) = last.insert(&delivery.shard, position) {
-                assert!(
-                    before < position,
-                    "{}: {position:?} after {before:?}",
-                    delivery.shard
-                );
+            match last.get(delivery.shard.as_str()) {
+                Some(before) if *before > place => {
+                    wrong.push(format!("{}: {place:?} after {before:?}", delivery.shard));
+                }
+                _ => {
+                    last.insert(&delivery.shard, place);
+                }
             }
         }
+        wrong
     }
 
     /// The same record, handed over more than once: how often over all.
@@ -407,6 +458,13 @@ impl World {
                 !known.insert((&delivery.shard, &delivery.sequence, delivery.sub_sequence))
             })
             .count()
+    }
+}
+
+impl Delivery {
+    /// Its place in the shard, comparable.
+    fn place(&self) -> (usize, &str, u64) {
+        (self.sequence.len(), &self.sequence, self.sub_sequence)
     }
 }
 

@@ -16,7 +16,7 @@ use lease::StreamId;
 use crate::{
     config::{self, Access},
     limits,
-    source::kinesis::KinesisSource,
+    source::kinesis::{KinesisClient, KinesisSource, Protocol},
 };
 
 /// Makes clients; they share one HTTP client and its connections.
@@ -163,14 +163,18 @@ impl Aws {
     ///
     /// # Errors
     /// [`AwsError::NoRegion`].
-    pub async fn kinesis(
-        &self,
-        stream: &config::Stream,
-    ) -> Result<aws_sdk_kinesis::Client, AwsError> {
-        self.kinesis_of(stream.name.as_str(), &stream.access).await
+    pub async fn kinesis(&self, stream: &config::Stream) -> Result<KinesisClient, AwsError> {
+        let what = format!("stream {}", stream.name);
+        let config = self.config(&stream.access, &what).await?;
+        let protocol = match stream.protocol {
+            config::Protocol::Auto => Protocol::Auto,
+            config::Protocol::Json => Protocol::Json,
+            config::Protocol::Cbor => Protocol::Cbor,
+        };
+        Ok(KinesisClient::new(&config, protocol))
     }
 
-    /// A client of Kinesis for a stream that no configuration describes.
+    /// A client of Kinesis for a stream that no configuration describes. Speaks JSON.
     ///
     /// # Errors
     /// [`AwsError::NoRegion`].
@@ -207,15 +211,18 @@ impl Aws {
     /// # Errors
     /// When it does not exist, may not be described, or the call fails.
     pub async fn describe(
-        client: &aws_sdk_kinesis::Client,
+        client: &KinesisClient,
         stream: &config::Stream,
     ) -> Result<StreamFacts, AwsError> {
         let what = || format!("DescribeStreamSummary of {}", stream.name);
-        let request = client
-            .describe_stream_summary()
-            .stream_name(stream.name.as_str())
-            .set_stream_arn(stream.arn.as_ref().map(|arn| arn.as_str().to_owned()));
-        let answer = request.send().await.map_err(|error| {
+        let ask = |client: &aws_sdk_kinesis::Client| {
+            client
+                .describe_stream_summary()
+                .stream_name(stream.name.as_str())
+                .set_stream_arn(stream.arn.as_ref().map(|arn| arn.as_str().to_owned()))
+                .send()
+        };
+        let answer = client.call(ask).await.map_err(|error| {
             let code = error.code().unwrap_or_default().to_owned();
             let reason = DisplayErrorContext(&error).to_string();
             match code.as_str() {
@@ -252,7 +259,7 @@ impl Aws {
     }
 }
 
-fn place(client: &aws_sdk_kinesis::Client) -> String {
+fn place(client: &KinesisClient) -> String {
     client.config().region().map_or_else(
         || "this account".to_owned(),
         |region| format!("region {region}"),
@@ -267,7 +274,7 @@ pub fn stream_id(name: &str, facts: &StreamFacts) -> StreamId {
 
 /// The source of records of a stream.
 pub fn source(
-    client: aws_sdk_kinesis::Client,
+    client: KinesisClient,
     stream: &config::Stream,
     facts: &StreamFacts,
 ) -> KinesisSource {

@@ -10,6 +10,7 @@ mod leases;
 #[cfg(feature = "local")]
 mod local;
 mod look;
+mod probe;
 mod put;
 mod run;
 mod version;
@@ -41,23 +42,22 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Work: share the shards with the other copies and hand records to the handler, until told to stop.
+    // No doc comments here: clap would put them in the place of the long text in each file.
     Run(run::Args),
-    /// Print the least-privilege IAM policy a configuration needs.
+    #[command(about = "Print the least-privilege IAM policy a configuration needs")]
     Iam(iam::Args),
+    #[command(
+        about = "Ask the worker on this host whether it is alive or ready; for health checks in containers"
+    )]
+    Probe(probe::Args),
     /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
-    /// Show the lease table: who reads which shard, and how far.
     Leases(leases::Args),
-    /// Check a configuration, and with --aws whether AWS allows what it asks for.
     Check(check::Args),
-    /// Put records into a stream: lines, JSON lines or generated ones, plain or as KPL aggregates.
     Put(Box<put::Args>),
-    /// Serve the embedded AWS (Kinesis and DynamoDB in memory) for other tools.
     #[cfg(feature = "local")]
     Local(local::Args),
-    /// Print what this program is.
     Version(version::Args),
 }
 
@@ -101,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::main(args),
         Command::Put(args) => put::main(*args),
         Command::Version(args) => version::main(&args),
+        Command::Probe(args) => probe::main(args),
         #[cfg(feature = "local")]
         Command::Demo(args) => demo::main(args),
         #[cfg(feature = "local")]

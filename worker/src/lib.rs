@@ -94,7 +94,7 @@
 //!     deadline: Duration::from_secs(25),
 //!     clock,
 //!     seed: Random::fresh_seed(),
-//!     data: tokio::runtime::Handle::current(),
+//!     data: tokio::runtime::Handle::current().into(),
 //!     health,
 //!     pulse,
 //! };

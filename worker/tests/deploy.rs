@@ -222,3 +222,24 @@ fn everybody_agrees_where_program_and_configuration_are() {
         serde_json::json!(["CMD", program, "probe", "--config", file])
     );
 }
+
+#[test]
+fn the_policy_beside_the_example_is_the_programs() {
+    let answer = std::process::Command::new(env!("CARGO_BIN_EXE_shardkeeper"))
+        .args([
+            "iam",
+            "--account",
+            "123456789012",
+            "--region",
+            "eu-central-1",
+        ])
+        .args([
+            "--config",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/worker.toml"),
+        ])
+        .output()
+        .unwrap();
+    assert!(answer.status.success(), "{answer:?}");
+    let printed = String::from_utf8(answer.stdout).unwrap();
+    assert_eq!(printed, include_str!("../../deploy/iam/policy.json"));
+}

@@ -11,6 +11,7 @@ use super::{
     expression::Expression,
     item::{self, Item, LEASE_KEY},
     request::Request,
+    shape,
 };
 use crate::table::TableError;
 
@@ -22,6 +23,8 @@ const NO_ROW: &str = "shardkeeper-check";
 pub struct Check {
     /// The table is there. `None`: that could not be found out.
     pub exists: Option<bool>,
+    /// Why it can be no lease table, by its key. `None`: it can, or that could not be found out.
+    pub foreign: Option<String>,
     /// Every permission, in the order in which a worker needs them.
     pub permissions: Vec<Permission>,
 }
@@ -61,7 +64,10 @@ impl DynamoTable {
     /// Not tried, since it cannot be without an effect: making the table, its index, and its point-in-time recovery.
     pub async fn check(&self) -> Check {
         let described = self.client.describe_table().table_name(&self.name);
-        let described = outcome("DescribeTable", described.send().await);
+        let described = described.send().await;
+        let table = described.as_ref().ok().and_then(|answer| answer.table());
+        let foreign = table.and_then(shape::foreign_key);
+        let described = outcome("DescribeTable", described);
         let scan = self.client.scan().table_name(&self.name).limit(1);
         let get = self.client.get_item().table_name(&self.name);
         let get = get.set_key(Some(item::key(NO_ROW)));
@@ -85,6 +91,7 @@ impl DynamoTable {
                 Err(TableError::Missing(_)) => Some(false),
                 Err(_) => None,
             },
+            foreign,
             permissions: tries
                 .map(|(action, tried)| Permission {
                     action,

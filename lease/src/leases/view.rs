@@ -406,7 +406,10 @@ impl Leases {
             .missing
             .retain(|key, _| !view.leases.iter().any(|row| row.key == *key));
         // An answer that took longer than any call may was held up by a pause of this process.
-        let took = self.sight.last_took.min(self.settings.timing.request_timeout());
+        let took = self
+            .sight
+            .last_took
+            .min(self.settings.timing.request_timeout());
         let pace = self.look_every(now).max(self.look_pause()) + took;
         let gap = (self.settings.timing.failover() / 2).max(pace * 2);
         let unreadable: BTreeSet<String> =

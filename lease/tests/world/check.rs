@@ -182,8 +182,8 @@ impl Checker {
         for parent in stream.get(&lease.shard).parents() {
             // A parent that was closed before the application's start is nobody's; whoever still reads for a former
             // application does not know that it is over.
-            let touched =
-                self.last_read.contains_key(parent) && self.reborn.is_none_or(|at| now > at + 12 * SECOND);
+            let touched = self.last_read.contains_key(parent)
+                && self.reborn.is_none_or(|at| now > at + 12 * SECOND);
             if touched && !self.ended.contains(parent) {
                 self.fail(now, format!("{pid} starts {} before {parent}", lease.key));
             }
@@ -259,11 +259,6 @@ impl Checker {
     /// When `shard` was last looked at.
     pub(crate) fn last_read(&self, shard: &ShardId) -> Option<u64> {
         self.last_read.get(shard).copied()
-    }
-
-    /// Whether `shard` was read to its end.
-    pub(crate) fn is_ended(&self, shard: &ShardId) -> bool {
-        self.ended.contains(shard)
     }
 
     /// A worker says that it has left.

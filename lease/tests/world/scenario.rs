@@ -117,7 +117,7 @@ fn who_leaves_hands_over_and_nothing_stands_still_for_more_than_a_second() {
             *pids.iter().find(|pid| **pid != lead).expect("three")
         };
         let since = world.now;
-        world.order(0, Ev::Hear(goes, Event::Leave));
+        world.order(0, Ev::Hear(goes, Box::new(Event::Leave)));
         let left = world.run_while(since + 60 * SECOND, |world| {
             world.processes.contains_key(&goes)
         });
@@ -139,7 +139,7 @@ fn the_last_worker_leaves_at_once() {
     for seed in 0..4 {
         let (mut world, pids) = settled(seed, 4, 1);
         let since = world.now;
-        world.order(0, Ev::Hear(pids[0], Event::Leave));
+        world.order(0, Ev::Hear(pids[0], Box::new(Event::Leave)));
         let left = world.run_while(since + 60 * SECOND, |world| !world.processes.is_empty());
         assert!(
             seconds(left - since) <= 1.0,

@@ -38,7 +38,7 @@ pub(crate) enum Ev {
     /// A call reaches the table, and perhaps its answer the caller.
     Reach(Pid, Call, Option<u64>, Option<TableError>),
     /// The machine hears something.
-    Hear(Pid, Event),
+    Hear(Pid, Box<Event>),
     /// A consumer reads on.
     Tick(Pid, LeaseKey, Tenure),
     /// A consumer that was told to stop is gone.
@@ -203,7 +203,7 @@ impl World {
                 }
             }
             Ev::Reach(pid, call, heard, instead) => self.reach(pid, call, heard, instead),
-            Ev::Hear(pid, event) => self.hear(pid, event),
+            Ev::Hear(pid, event) => self.hear(pid, *event),
             Ev::Tick(pid, key, tenure) => self.consume(pid, &key, tenure),
             Ev::StopDone(pid, key, tenure) => self.stop_done(pid, &key, tenure),
             Ev::Scene(scene) => self.change(scene),
@@ -368,7 +368,7 @@ impl World {
             done => {
                 let error = fate.instead.expect("an answer needs a deed");
                 if let Some(event) = answer_of(&call, Err(error)) {
-                    self.order(fate.heard, Ev::Hear(pid, event));
+                    self.order(fate.heard, Ev::Hear(pid, Box::new(event)));
                 }
                 if let Some(done) = done {
                     self.order(done, Ev::Reach(pid, call, None, None));
@@ -387,7 +387,7 @@ impl World {
             };
             answer_of(&call, told)
         }) {
-            self.order(after, Ev::Hear(pid, event));
+            self.order(after, Ev::Hear(pid, Box::new(event)));
         }
     }
 
@@ -403,7 +403,7 @@ impl World {
                     &mut self.rng,
                 ))));
             }
-            Call::Read(key) => return Ok(Told::Row(rows.row(key))),
+            Call::Read(key) => return Ok(Told::Row(rows.row(key).map(Box::new))),
             Call::Write(_, write) => {
                 let before = rows.row(write.key());
                 let result = rows.write_now(write);
@@ -422,7 +422,7 @@ impl World {
                     );
                     undo = Some(Undo::Lease(write.key().clone(), before.map(Box::new)));
                 }
-                result.map(Told::Row)
+                result.map(|row| Told::Row(row.map(Box::new)))
             }
             Call::Lock(write) => {
                 let before = rows.lock_row();
@@ -454,7 +454,10 @@ impl World {
         };
         let shards = (!fails).then(|| (self.stream.list(), open));
         let after = self.rng.u64(5..100) * MILLI;
-        self.order(after, Ev::Hear(pid, Event::ShardsListed { stream, shards }));
+        self.order(
+            after,
+            Ev::Hear(pid, Box::new(Event::ShardsListed { stream, shards })),
+        );
     }
 
     fn start_consumer(&mut self, pid: Pid, lease: &Lease, tenure: Tenure, until: lease::Time) {
@@ -666,7 +669,7 @@ impl World {
             Scene::Thaw(pid) => self.thaw(pid),
             Scene::Leave(number) => {
                 if let Some(pid) = self.worker(number) {
-                    self.order(0, Ev::Hear(pid, Event::Leave));
+                    self.order(0, Ev::Hear(pid, Box::new(Event::Leave)));
                 }
             }
             Scene::Split(pick) => self.stream.split(pick, self.now),
@@ -721,7 +724,7 @@ impl World {
             key: key.clone(),
             tenure: consumer.tenure,
         };
-        self.order(2 * SECOND, Ev::Hear(pid, event));
+        self.order(2 * SECOND, Ev::Hear(pid, Box::new(event)));
     }
 
     /// Who reads `shard` and believes in it.
@@ -744,7 +747,7 @@ impl World {
 #[derive(Debug)]
 pub(crate) enum Told {
     View(Box<lease::View>),
-    Row(Option<Lease>),
+    Row(Option<Box<Lease>>),
     Lock(Option<lease::Lock>),
     Nothing,
 }
@@ -752,7 +755,7 @@ pub(crate) enum Told {
 fn answer_of(call: &Call, told: Result<Told, TableError>) -> Option<Event> {
     let row = |told: Result<Told, TableError>| {
         told.map(|told| match told {
-            Told::Row(row) => row,
+            Told::Row(row) => row.map(|row| *row),
             _ => unreachable!("rows answer reads and writes"),
         })
     };

@@ -82,7 +82,10 @@ impl Producer {
     }
 
     pub(super) fn log(&self) -> Vec<Put> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -91,12 +94,23 @@ fn put_all(kinesis: &SharedKinesis, log: &Mutex<Vec<Put>>, kind: Kind, turn: usi
     let mut kinesis = kinesis.lock();
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let open = kinesis
-        .list_shards("orders", &ShardFilter::AtLatest, None, 10_000, system_wall())
+        .list_shards(
+            "orders",
+            &ShardFilter::AtLatest,
+            None,
+            10_000,
+            system_wall(),
+        )
         .expect("the stream lists its shards")
         .shards;
     for (index, shard) in open.iter().enumerate() {
         let aggregate = kind == Kind::Mixed && (turn + index).is_multiple_of(2);
-        put(&mut kinesis, &mut log, shard, if aggregate { ITEMS } else { 1 });
+        put(
+            &mut kinesis,
+            &mut log,
+            shard,
+            if aggregate { ITEMS } else { 1 },
+        );
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use shardkeeper::{clock::system_wall, local::model::PutEntry};
 
-use shardkeeper_tests::processes::{Kind, World};
+use shardkeeper_tests::processes::Kind;
 
 /// An aggregate whose second item names a key that is not there (golden vector `pk-oob`).
 const POISONED: &[u8] = &[

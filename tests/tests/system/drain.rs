@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use shardkeeper_tests::processes::{Kind, World};
+use shardkeeper_tests::processes::Kind;
 
 #[test]
 fn a_worker_that_is_asked_to_stop_leaves_no_shard_unread_for_longer_than_a_second() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use shardkeeper_tests::processes::{AFTER_DEATH, Kind, World};
+use shardkeeper_tests::processes::{AFTER_DEATH, Kind};
 
 /// What the test itself adds: the sink's flush and the look at its file, on a machine that also compiles.
 const SLACK: Duration = Duration::from_millis(500);

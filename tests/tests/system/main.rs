@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // real processes in real time are the point here
 
 mod bad_input;
+mod chaos;
 mod drain;
 mod failover;
 mod faults;

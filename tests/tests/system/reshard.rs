@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use shardkeeper::clock::system_wall;
 
-use shardkeeper_tests::processes::{Kind, World};
+use shardkeeper_tests::processes::Kind;
 
 #[test]
 fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use shardkeeper_tests::processes::{FAILOVER, Kind, World};
+use shardkeeper_tests::processes::{FAILOVER, Kind};
 
 #[test]
 fn a_zombie_hands_nothing_over_and_writes_nothing_until_it_holds_a_lease_again() {

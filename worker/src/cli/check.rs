@@ -12,17 +12,20 @@ use super::{
 /// Arguments of `check`.
 #[derive(clap::Args, Debug)]
 #[command(
-    long_about = "Check a configuration file, and print in short what would be used, with what the environment and --set override.\n\n\
-                  With --aws also try everything a worker needs: credentials, each stream (DescribeStreamSummary, ListShards,\n\
-                  GetShardIterator, and GetRecords of one record of one shard) and the lease table. Writes to the table are tried\n\
-                  with a condition that no row can fulfil, so nothing is changed. Making a table or its index cannot be tried.",
+    about = "Check a configuration, and with --aws whether AWS allows what it asks for",
+    long_about = "Check a configuration file, and print in short what would be used, with what the environment and\n\
+                  --set override.\n\n\
+                  With --aws also try everything a worker needs: credentials, each stream (DescribeStreamSummary,\n\
+                  ListShards, GetShardIterator, and GetRecords of one record of one shard) and the lease table.\n\
+                  Writes to the table are tried with a condition that no row can fulfil, so nothing is changed.\n\
+                  Making a table or its index cannot be tried.",
     after_help = "Examples:\n  \
                   shardkeeper check --config worker.toml\n  \
                   shardkeeper check --config worker.toml --aws\n  \
                   shardkeeper check --config worker.toml --set lease.failover=5s\n\n\
-                  Exit codes: 0 all is well, 1 something gave no clear answer, 2 the configuration is wrong, 3 the table belongs to\n\
-                  another application or stream, 4 a stream (or the table, where it may not be made) does not exist,\n\
-                  5 no credentials, or a permission is missing."
+                  Exit codes: 0 all is well, 1 something gave no clear answer, 2 the configuration is wrong,\n\
+                  3 the table belongs to another application or stream, 4 a stream (or the table, where it may not\n\
+                  be made) does not exist, 5 no credentials, or a permission is missing."
 )]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -6,6 +6,7 @@ use crate::demo::{self, Options};
 /// Arguments of `demo`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "See the main job done on an embedded AWS, with a proof at the end. Start here",
     long_about = "See the main job done, on an embedded AWS; needs no account and leaves nothing behind.\n\n\
                   A stream of 4 shards gets plain and aggregated records. Three workers – real processes – share it. One is \
                   killed without warning, a shard is split, two are merged, one worker is stopped politely. In the end \

@@ -17,6 +17,7 @@ use policy::Principal;
 /// Arguments of `iam`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Print the least-privilege IAM policy a configuration needs",
     long_about = "Print the least-privilege IAM policy that this configuration needs, as JSON. Nothing is asked of AWS.\n\n\
                   The policy is that of the worker's own credentials (the role of the task, pod or instance). Streams and a \
                   table that are used by role_arn belong into the policy of that role: print it with --role.\n\

@@ -25,22 +25,25 @@ use rows::{Lag, Sightings};
 /// Arguments of `leases`.
 #[derive(clap::Args, Debug)]
 #[command(
-    long_about = "Show the lease table: who reads which shard, and how far it was read. Reads only; works on tables of the Java KCL\n\
-                  2.x and 3.x as well.\n\n\
-                  State        reading             somebody holds the lease\n             \
-                  handing over        one worker still reads while another waits for it to let go\n             \
-                  free                nobody holds it\n             \
-                  waiting for parent  a parent shard is not read to its end yet\n             \
+    about = "Show the lease table: who reads which shard, and how far",
+    long_about = "Show the lease table: who reads which shard, and how far it was read. Reads only; works on tables\n\
+                  of the Java KCL 2.x and 3.x as well.\n\n\
+                  States:\n  \
+                  reading             somebody holds the lease\n  \
+                  handing over        one worker still reads while another waits for it to let go\n  \
+                  free                nobody holds it\n  \
+                  waiting for parent  a parent shard is not read to its end yet\n  \
                   finished            read to the end of the shard\n\n\
-                  A table cannot tell by itself whether an owner is alive: that takes two looks (--for, --watch). A lease \"renewed\" between\n\
-                  them has a living owner; one that stays \"silent\" for longer than lease.failover is up for grabs.",
+                  A table cannot tell by itself whether an owner is alive: that takes two looks (--for, --watch).\n\
+                  A lease that is renewed between them has a living owner; one that stays silent for longer than\n\
+                  lease.failover is up for grabs.",
     after_help = "Examples:\n  \
                   shardkeeper leases --config worker.toml\n  \
                   shardkeeper leases --config worker.toml --for 4s        is everybody alive?\n  \
                   shardkeeper leases --config worker.toml --watch --lag   as it goes, until Ctrl-C\n  \
-                  shardkeeper leases --config worker.toml --json | jq -r 'select(.state == \"free\").shard'\n\n\
-                  Exit codes: 0 shown, 1 the table did not answer, 2 wrong arguments or configuration, 4 no such table,\n\
-                  5 no credentials or access."
+                  shardkeeper leases --json | jq -r 'select(.state == \"free\").shard'\n\n\
+                  Exit codes: 0 shown, 1 the table did not answer, 2 wrong arguments or configuration,\n\
+                  4 no such table, 5 no credentials or access."
 )]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -11,6 +11,7 @@ use crate::local::{
 /// Arguments of `local`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Serve the embedded AWS (Kinesis and DynamoDB in memory) for other tools",
     long_about = "Serve an embedded Kinesis and an embedded DynamoDB, in memory, until told to stop.\n\n\
                   One line on standard output says where, as JSON: {\"kinesis\":\"http://…\",\"dynamodb\":\"http://…\"}.\n\
                   Any AWS SDK can use them: set the endpoint, any region and any credentials. Nothing is stored on disk.\n\

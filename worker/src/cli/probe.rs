@@ -19,6 +19,7 @@ const LONGEST_ANSWER: u64 = 4 * 1024;
 /// Arguments of `probe`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Ask the worker on this host how it is: a health check for images without a shell",
     long_about = "Ask the worker on this host how it is, at admin.listen of its configuration.\n\n\
                   Exit code 0: it is alive (or ready). 1: it is not, does not answer, or has no admin server."
 )]

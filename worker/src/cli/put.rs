@@ -4,7 +4,7 @@ mod input;
 mod key;
 mod report;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use super::{
     ConfigArgs,
@@ -26,23 +26,25 @@ use report::{Progress, Report};
 /// Arguments of `put`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Put records into a stream: lines, JSON lines or generated ones, plain or as KPL aggregates",
     long_about = "Put records into a stream: the lines of standard input or of a file, or generated ones.\n\n\
-                  Without --jsonl a line is the data of a record, without its line break; empty lines are skipped.\n\
-                  With --jsonl a line is an object: {\"data\": …} or {\"data_base64\": \"…\"}, and if wanted \"partition_key\" and\n\
-                  \"explicit_hash_key\". A string is the data itself, any other JSON value is put as JSON. What `shardkeeper run`\n\
-                  writes can be put again as it is.\n\n\
-                  What is refused is tried again, with growing pauses, until --give-up-after. Records of one partition key stay in\n\
-                  order as far as Kinesis allows: it may refuse one record of a call and take the next one. A call without an\n\
-                  answer is repeated, so a record may be put twice, never not at all without being reported.",
+                  Without --jsonl a line is the data of a record, without its line break; empty lines are\n\
+                  skipped. With --jsonl a line is an object: {\"data\": …} or {\"data_base64\": \"…\"}, and if wanted\n\
+                  \"partition_key\" and \"explicit_hash_key\". A string is the data itself, any other JSON value is\n\
+                  put as JSON. What `shardkeeper run` writes can be put again as it is.\n\n\
+                  What is refused is tried again, with growing pauses, until --give-up-after. Records of one\n\
+                  partition key stay in order as far as Kinesis allows: it may refuse one record of a call and take\n\
+                  the next one. A call without an answer is repeated, so a record may be put twice; one that could\n\
+                  not be put is always reported.",
     after_help = "Examples:\n  \
                   seq 1000 | shardkeeper put --stream orders --region eu-central-1\n  \
                   shardkeeper put orders.jsonl --jsonl --config worker.toml --key json:customer.id\n  \
-                  shardkeeper put --stream orders --generate 10000 --size 1KiB --rate 500/s --aggregate\n  \
-                  shardkeeper put --stream orders --endpoint http://127.0.0.1:4567 --region eu-central-1 < orders.txt\n\n\
-                  The last one is for `shardkeeper local` and other stand-ins; they take any credentials\n\
-                  (AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x).\n\n\
-                  Exit codes: 0 all put, 1 some could not be put (they are listed), 2 wrong arguments or a bad line,\n\
-                  4 no such stream, 5 no credentials or access."
+                  shardkeeper put --stream orders --generate 10000 --rate 500/s --aggregate\n  \
+                  shardkeeper put --stream orders --endpoint http://127.0.0.1:4567 < orders.txt\n\n\
+                  The last one is for `shardkeeper local` and other stand-ins; they take any credentials and\n\
+                  region (AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x AWS_REGION=us-east-1).\n\n\
+                  Exit codes: 0 all put, 1 some could not be put (they are listed), 2 wrong arguments or a bad\n\
+                  line, 4 no such stream, 5 no credentials or access."
 )]
 pub(crate) struct Args {
     /// Read from this file; `-` is standard input.
@@ -206,7 +208,7 @@ fn exit(ended: &Ended, all_put: bool) -> Exit {
     match ended {
         Ended::BadInput(_) => Exit::Usage,
         Ended::Fatal(error) => exit_of(error),
-        Ended::Told | Ended::AtOnce => Exit::Failed,
+        Ended::Told(_) | Ended::AtOnce => Exit::Failed,
         Ended::AllRead if all_put => Exit::Done,
         Ended::AllRead => Exit::Failed,
     }
@@ -291,7 +293,7 @@ fn of_config(
     })
 }
 
-/// Why reading ended. What was read by then has been put, or is reported as not put.
+/// Why taking records ended. What was taken by then has been put, or is reported as not put.
 #[derive(Debug)]
 enum Ended {
     /// There was nothing more.
@@ -300,8 +302,8 @@ enum Ended {
     BadInput(BadInput),
     /// The stream takes nothing.
     Fatal(ProducerError),
-    /// By a signal.
-    Told,
+    /// By a signal, after this record.
+    Told(u64),
     /// By a second signal: something may be left.
     AtOnce,
 }
@@ -318,7 +320,7 @@ struct Pump<'a> {
 enum Event {
     Told,
     Tick,
-    Read(Option<Result<Item, BadInput>>),
+    Read(Option<Vec<Result<Item, BadInput>>>),
     Due,
     Fatal(ProducerError),
 }
@@ -346,42 +348,64 @@ impl Pump<'_> {
         let mut tick = tokio::time::interval(Progress::EVERY);
         let start = self.clock.mono();
         let mut number = 0;
-        let mut waiting: Option<Item> = None;
+        let mut waiting = VecDeque::new();
+        let mut last = 0;
         loop {
             let due = start + self.rate.map_or(Duration::ZERO, |rate| rate.due(number));
             let event = tokio::select! {
                 biased;
                 told = &mut told => { told?; Event::Told }
                 _ = tick.tick() => Event::Tick,
-                read = self.input.next(), if waiting.is_none() => Event::Read(read),
-                () = self.clock.sleep_until(due), if waiting.is_some() => Event::Due,
+                read = self.input.next(), if waiting.is_empty() => Event::Read(read),
+                () = self.clock.sleep_until(due), if !waiting.is_empty() => Event::Due,
                 error = self.producer.drive() => Event::Fatal(error),
             };
             match event {
-                Event::Told => return Ok(Ended::Told),
+                Event::Told => return Ok(Ended::Told(last)),
                 Event::Tick => {
                     let elapsed = self.clock.mono().since(start);
                     self.progress.show(self.producer.summary(), elapsed);
                 }
                 Event::Read(None) => return Ok(Ended::AllRead),
-                Event::Read(Some(Err(bad))) => return Ok(Ended::BadInput(bad)),
-                Event::Read(Some(Ok(item))) => waiting = Some(item),
+                Event::Read(Some(items)) => waiting.extend(items),
                 Event::Fatal(error) => return Ok(Ended::Fatal(error)),
                 Event::Due => {
-                    let Some(item) = waiting.take() else { continue };
-                    number += 1;
-                    // Dropped in the middle, `put` has taken the record all the same.
-                    tokio::select! {
+                    // Without a rate, everything that waits is due.
+                    let count = if self.rate.is_some() {
+                        1
+                    } else {
+                        waiting.len()
+                    };
+                    number += count as u64;
+                    // Dropped in the middle, `put` has taken its record all the same; those behind it are not put.
+                    let ended = tokio::select! {
                         biased;
-                        put = self.producer.put(item.record, item.tag) => if let Err(error) = put {
-                            return Ok(Ended::Fatal(error));
-                        },
-                        told = &mut told => { told?; return Ok(Ended::Told) }
+                        ended = put_all(self.producer, waiting.drain(..count), &mut last) => Some(ended),
+                        told = &mut told => { told?; None }
+                    };
+                    match ended {
+                        None => return Ok(Ended::Told(last)),
+                        Some(Err(ended)) => return Ok(ended),
+                        Some(Ok(())) => {}
                     }
                 }
             }
         }
     }
+}
+
+/// Hands records to the producer; `last` is the last one it has taken.
+async fn put_all(
+    producer: &mut Producer,
+    items: impl Iterator<Item = Result<Item, BadInput>>,
+    last: &mut u64,
+) -> Result<(), Ended> {
+    for item in items {
+        let Item { record, tag } = item.map_err(Ended::BadInput)?;
+        *last = tag;
+        producer.put(record, tag).await.map_err(Ended::Fatal)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

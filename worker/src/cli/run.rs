@@ -26,6 +26,7 @@ use crate::{
 /// Arguments of `run`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Work: share the shards with the other copies and hand records to the handler, until told to stop",
     long_about = "Work: share the shards with the other copies and hand records to the handler, until told to stop.\n\n\
                   SIGTERM or SIGINT: hand every lease over with its last position, then exit 0; exit 1 if the deadline \
                   (shutdown.deadline) passes first. A second signal ends the process at once. Nothing is lost either way."

@@ -7,6 +7,7 @@ use super::exit::Exit;
 /// Arguments of `version`.
 #[derive(clap::Args, Debug)]
 #[command(
+    about = "Print what this program is",
     long_about = "Print what this program is: its version, what is built in, and the lease table it speaks.",
     after_help = "Examples:\n  shardkeeper version\n  shardkeeper version --json | jq -r .version"
 )]

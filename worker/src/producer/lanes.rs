@@ -7,7 +7,8 @@
 //!   first try. A call that is refused for its content is cut in halves until the record at fault stands alone; that
 //!   one is given up.
 //! * An aggregate that landed elsewhere than foretold makes the shard map stale: nothing more is sent until a new one
-//!   is learnt; then everything that waits is routed anew, in the order it was given.
+//!   is learnt; then everything that waits is routed anew, in the order it was given. Records that go astray for
+//!   `give_up` are given up too.
 //! * Every record ends either placed or unplaced.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -35,6 +36,8 @@ struct User {
     tag: u64,
     /// The order in which records were given.
     number: u64,
+    /// When its aggregate was first sent that then landed in a wrong shard.
+    astray: Option<Time>,
 }
 
 /// A Kinesis record on its way.
@@ -173,6 +176,7 @@ impl Lanes {
             record,
             tag,
             number,
+            astray: None,
         };
         match unfit(&user.record) {
             Some(reason) => self.drop_users(vec![user], &reason),
@@ -386,17 +390,11 @@ impl Lanes {
 
     /// Takes a new shard map, and routes everything that waits anew. Nothing may be in flight.
     pub(super) fn learn(&mut self, map: ShardMap, now: Time) {
-        let mut users = Vec::new();
-        for (mut entry, shard) in std::mem::take(&mut self.strays) {
-            let range = map.range(&shard);
-            let at_home =
-                |user: &User| range.is_some_and(|range| range.contains(hash_key(&user.record)));
-            if entry.users.iter().all(at_home) {
-                entry.foretold = None;
-                self.placed(entry, shard);
-            } else {
-                self.summary.misplaced += entry.users.len() as u64;
-                users.extend(entry.users);
+        let mut users = self.bring_home(&map, now);
+        if !users.is_empty() && self.map.as_ref() == Some(&map) {
+            // The list lags behind the shards: it would lead astray again.
+            for lane in &mut self.lanes {
+                lane.not_before = now + lane.backoff.next_wait();
             }
         }
         for lane in &mut self.lanes {
@@ -419,6 +417,36 @@ impl Lanes {
         for user in users {
             self.route(user, now);
         }
+    }
+
+    /// Judges the aggregates that landed elsewhere than foretold. The records of those that have to be sent again.
+    fn bring_home(&mut self, map: &ShardMap, now: Time) -> Vec<User> {
+        let mut again = Vec::new();
+        for (mut entry, shard) in std::mem::take(&mut self.strays) {
+            let range = map.range(&shard);
+            let at_home =
+                |user: &User| range.is_some_and(|range| range.contains(hash_key(&user.record)));
+            if entry.users.iter().all(at_home) {
+                entry.foretold = None;
+                self.placed(entry, shard);
+                continue;
+            }
+            for user in &mut entry.users {
+                user.astray = user.astray.or(entry.first_sent);
+            }
+            let too_long = |user: &User| {
+                user.astray
+                    .is_some_and(|since| now.since(since) >= self.give_up)
+            };
+            let (lost, users): (Vec<_>, Vec<_>) = entry.users.into_iter().partition(too_long);
+            self.drop_users(
+                lost,
+                &format!("its aggregate lands in {shard}, which is not its shard"),
+            );
+            self.summary.misplaced += users.len() as u64;
+            again.extend(users);
+        }
+        again
     }
 
     /// Gives up whatever waits. Nothing may be in flight.

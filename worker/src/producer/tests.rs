@@ -311,6 +311,27 @@ fn an_aggregate_at_home_elsewhere_is_not_sent_again() {
     assert_eq!((lanes.summary().records, lanes.summary().misplaced), (2, 0));
 }
 
+/// A list of shards that never catches up must not make the producer send the same records for ever.
+#[test]
+fn records_that_always_go_astray_are_given_up() {
+    let mut lanes = lanes(&aggregating(1));
+    lanes.learn(two_shards(), Time::ZERO);
+    lanes.add(at(1, "1"), 1, Time::ZERO);
+    lanes.add(at(2, "2"), 2, Time::ZERO);
+    let (mut now, mut calls) = (Time::ZERO, 0);
+    while !lanes.is_empty() {
+        now = now.max(lanes.timeout(true));
+        let call = lanes.next_call(now, true).expect("due");
+        calls += 1;
+        let landed = Outcome::Placed(ShardId::from("unheard-of"));
+        lanes.answered(call, Answer::Results(vec![landed]), now);
+        lanes.learn(two_shards(), now);
+    }
+    assert_eq!(tags(lanes.summary()), [1, 2]);
+    assert!(now >= Time::ZERO + Options::default().give_up);
+    assert!(calls < 100, "{calls} calls");
+}
+
 /// Whatever the answers: once nothing waits, each record was placed or is told of, once.
 #[test]
 fn no_record_is_forgotten_whatever_the_answers() {

@@ -1,10 +1,21 @@
 //! Wire: a Kinesis stream by the AWS SDK. Turns its answers and errors into ours; decides nothing.
+//!
+//! ```text
+//! KinesisSource ─▶ KinesisClient (CBOR or JSON? speech) ─▶ SDK (sign, send) ─▶ CborProtocol ─▶ body ─▶ page: slices
+//!                                                                         └─▶ SDK's JSON ─▶ typed records
+//! ```
+
+mod client;
+mod codec;
+mod error;
+mod page;
+mod protocol;
+mod speech;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use aws_sdk_kinesis::{
-    Client,
-    error::{ProvideErrorMetadata, SdkError},
+    operation::get_records::GetRecordsOutput,
     primitives::DateTime,
     types::{self, ShardFilter, ShardFilterType, ShardIteratorType},
 };
@@ -12,37 +23,46 @@ use bytes::Bytes;
 use checkpoint::{ByteStr, EncryptionType, HashRange, KinesisRecord, Millis, SequenceNumber};
 use lease::{Shard, ShardId};
 
+pub use client::{KinesisClient, Protocol};
+pub(crate) use error::failed;
+
 use crate::source::{From, Page, ShardIterator, Source, SourceError};
 
 /// A stream of Kinesis. Its client must not retry by itself: the polling rule does.
 #[derive(Clone, Debug)]
 pub struct KinesisSource {
-    client: Client,
+    client: KinesisClient,
     name: String,
     arn: Option<String>,
 }
 
 impl KinesisSource {
-    /// The stream called `name`; requests carry the ARN as well, where it is known.
-    pub fn new(client: Client, name: String, arn: Option<String>) -> Self {
-        KinesisSource { client, name, arn }
+    /// The stream called `name`; requests carry the ARN as well, where it is known. A bare client of the SDK is used as
+    /// it is; a [`KinesisClient`] speaks CBOR where it can.
+    pub fn new(client: impl Into<KinesisClient>, name: String, arn: Option<String>) -> Self {
+        KinesisSource {
+            client: client.into(),
+            name,
+            arn,
+        }
     }
 
     async fn list(&self, filter: Option<ShardFilter>) -> Result<Vec<types::Shard>, SourceError> {
         let mut shards = Vec::new();
         let mut token: Option<String> = None;
         loop {
-            let request = match token.take() {
+            let from = token.take();
+            let ask = |client: &aws_sdk_kinesis::Client| match &from {
                 // A page token stands for the stream and the filter.
-                Some(token) => self.client.list_shards().next_token(token),
-                None => self
-                    .client
+                Some(token) => client.list_shards().next_token(token).send(),
+                None => client
                     .list_shards()
                     .stream_name(&self.name)
                     .set_stream_arn(self.arn.clone())
-                    .set_shard_filter(filter.clone()),
+                    .set_shard_filter(filter.clone())
+                    .send(),
             };
-            let page = request.send().await.map_err(failed)?;
+            let page = self.client.call(ask).await.map_err(failed)?;
             shards.extend(page.shards.unwrap_or_default());
             match page.next_token {
                 Some(next) => token = Some(next),
@@ -71,25 +91,27 @@ impl Source for KinesisSource {
     }
 
     async fn iterator(&self, shard: &ShardId, from: &From) -> Result<ShardIterator, SourceError> {
-        let request = self
-            .client
-            .get_shard_iterator()
-            .stream_name(&self.name)
-            .set_stream_arn(self.arn.clone())
-            .shard_id(shard.as_str());
-        let request = match from {
-            From::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
-            From::AtTimestamp(millis) => request
-                .shard_iterator_type(ShardIteratorType::AtTimestamp)
-                .timestamp(DateTime::from_millis(*millis)),
-            From::At(sequence) => request
-                .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
-                .starting_sequence_number(sequence.as_str()),
-            From::After(sequence) => request
-                .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
-                .starting_sequence_number(sequence.as_str()),
+        let ask = |client: &aws_sdk_kinesis::Client| {
+            let request = client
+                .get_shard_iterator()
+                .stream_name(&self.name)
+                .set_stream_arn(self.arn.clone())
+                .shard_id(shard.as_str());
+            let request = match from {
+                From::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
+                From::AtTimestamp(millis) => request
+                    .shard_iterator_type(ShardIteratorType::AtTimestamp)
+                    .timestamp(DateTime::from_millis(*millis)),
+                From::At(sequence) => request
+                    .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
+                    .starting_sequence_number(sequence.as_str()),
+                From::After(sequence) => request
+                    .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
+                    .starting_sequence_number(sequence.as_str()),
+            };
+            request.send()
         };
-        let answer = request.send().await.map_err(failed)?;
+        let answer = self.client.call(ask).await.map_err(failed)?;
         answer
             .shard_iterator
             .map(|iterator| ShardIterator(Bytes::from(iterator)))
@@ -98,55 +120,68 @@ impl Source for KinesisSource {
 
     async fn records(&self, iterator: &ShardIterator, limit: u32) -> Result<Page, SourceError> {
         let text = String::from_utf8_lossy(&iterator.0);
-        let answer = self
-            .client
-            .get_records()
-            .shard_iterator(text)
-            .set_stream_arn(self.arn.clone())
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .send()
-            .await
-            .map_err(failed)?;
-        let behind = answer.millis_behind_latest.unwrap_or_default();
-        Ok(Page {
-            records: answer
-                .records
-                .into_iter()
-                .map(record)
-                .collect::<Result<_, _>>()?,
-            next: answer
-                .next_shard_iterator
-                .map(|iterator| ShardIterator(Bytes::from(iterator))),
-            behind: Duration::from_millis(u64::try_from(behind).unwrap_or(0)),
-            children: answer
-                .child_shards
-                .unwrap_or_default()
-                .into_iter()
-                .map(child)
-                .collect::<Result<_, _>>()?,
-        })
+        let ask = |client: &aws_sdk_kinesis::Client| {
+            let request = client
+                .get_records()
+                .shard_iterator(text.as_ref())
+                .set_stream_arn(self.arn.clone())
+                .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+            protocol::keeping_body(request.send())
+        };
+        match self.client.call(ask).await.map_err(failed)? {
+            (_, Some(body)) => {
+                page::read(&body).map_err(|error| SourceError::Failed(error.to_string()))
+            }
+            (answer, None) => typed(answer),
+        }
     }
+}
+
+/// An answer that the SDK has read.
+fn typed(answer: GetRecordsOutput) -> Result<Page, SourceError> {
+    let behind = answer.millis_behind_latest.unwrap_or_default();
+    Ok(Page {
+        records: answer
+            .records
+            .into_iter()
+            .map(record)
+            .collect::<Result<_, _>>()?,
+        next: answer
+            .next_shard_iterator
+            .map(|iterator| ShardIterator(Bytes::from(iterator))),
+        behind: Duration::from_millis(u64::try_from(behind).unwrap_or(0)),
+        children: answer
+            .child_shards
+            .unwrap_or_default()
+            .into_iter()
+            .map(child)
+            .collect::<Result<_, _>>()?,
+    })
 }
 
 fn record(record: types::Record) -> Result<KinesisRecord, SourceError> {
     let sequence = Bytes::from(record.sequence_number);
     Ok(KinesisRecord {
-        data: Bytes::from(record.data.into_inner()),
+        data: record.data.into_bytes(),
         partition_key: ByteStr::from_utf8_lossy(Bytes::from(
             record.partition_key.unwrap_or_default(),
         )),
         sequence: SequenceNumber::from_bytes(sequence)
             .map_err(|error| SourceError::Failed(format!("GetRecords: {error}")))?,
-        arrival: record
-            .approximate_arrival_timestamp
-            .and_then(|at| at.to_millis().ok())
-            .map(Millis),
+        arrival: record.approximate_arrival_timestamp.and_then(millis),
         encryption: record.encryption_type.and_then(|kind| match kind {
             types::EncryptionType::Kms => Some(EncryptionType::Kms),
             types::EncryptionType::None => Some(EncryptionType::None),
             _ => None,
         }),
     })
+}
+
+/// To the nearest millisecond: JSON has seconds with a fraction, which the SDK reads as a floating-point number and so
+/// gets up to a microsecond too early.
+fn millis(at: DateTime) -> Option<Millis> {
+    let millis = (at.as_nanos() + 500_000).div_euclid(1_000_000);
+    i64::try_from(millis).ok().map(Millis)
 }
 
 fn shard(shard: types::Shard) -> Result<Shard, SourceError> {
@@ -180,37 +215,4 @@ fn range(shard: &str, range: Option<&types::HashKeyRange>) -> Result<HashRange, 
     let range = range.ok_or_else(|| SourceError::Failed(format!("{shard} has no hash range")))?;
     HashRange::parse(&range.starting_hash_key, &range.ending_hash_key)
         .map_err(|error| SourceError::Failed(format!("{shard}: {error}")))
-}
-
-/// Our word for an error of the SDK; used for every call to Kinesis.
-pub(crate) fn failed<E, R>(error: SdkError<E, R>) -> SourceError
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug,
-{
-    let SdkError::ServiceError(service) = &error else {
-        // The chain of causes says more than "dispatch failure".
-        let text = aws_sdk_kinesis::error::DisplayErrorContext(&error).to_string();
-        return SourceError::Failed(text);
-    };
-    let code = service.err().code().unwrap_or("unknown error").to_owned();
-    let message = service.err().message().unwrap_or_default();
-    let text = format!("{code}: {message}");
-    match code.as_str() {
-        "ProvisionedThroughputExceededException"
-        | "LimitExceededException"
-        | "KMSThrottlingException"
-        | "ThrottlingException" => SourceError::Throttled(text),
-        "ExpiredIteratorException" => SourceError::ExpiredIterator,
-        "InvalidArgumentException" | "ValidationException" => SourceError::Invalid(text),
-        "ResourceNotFoundException" => SourceError::NotFound(text),
-        "AccessDeniedException"
-        | "UnrecognizedClientException"
-        | "InvalidClientTokenId"
-        | "InvalidSignatureException"
-        | "ExpiredTokenException"
-        | "MissingAuthenticationTokenException"
-        | "KMSAccessDeniedException" => SourceError::Denied(text),
-        _ => SourceError::Failed(text),
-    }
 }

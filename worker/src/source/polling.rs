@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use checkpoint::SequenceNumber;
-use lease::{Shard, ShardId, Time};
+use lease::{Shard, ShardId, Shards, Time};
 
 use crate::{
     backoff::{Backoff, Random},
@@ -163,20 +163,16 @@ impl Polling {
         let End::Unclear { read_to_end } = self.end else {
             return;
         };
+        let shards = Shards::new(shards);
         if shards.is_empty() {
             // A stream always has shards: an answer about something else.
             self.next = now + self.backoff.next_wait();
             return;
         }
-        let listed = shards.iter().find(|shard| shard.id == self.shard);
-        let children: Vec<Shard> = shards
-            .iter()
-            .filter(|shard| shard.parents.contains(&self.shard))
-            .cloned()
-            .collect();
-        let really = match listed {
-            // Its data has expired as a whole: whoever follows is the end of it.
-            None => true,
+        let children: Vec<Shard> = shards.children(&self.shard).cloned().collect();
+        let really = match shards.get(&self.shard) {
+            // Its data has expired as a whole – unless the list is older than the shard: whoever follows is the end of it.
+            None => shards.knows(&self.shard),
             Some(_) => read_to_end && !children.is_empty(),
         };
         if really {

@@ -2,10 +2,12 @@
 //! the tests.
 #![cfg(feature = "local")]
 
+mod cbor;
 mod dynamodb;
 mod fanout;
 mod records;
 mod shards;
+mod stranger;
 mod streams;
 mod wire;
 mod world;

@@ -224,6 +224,11 @@ async fn check_table(aws: &Aws, config: &Config, known: &[Found], findings: &mut
         Err(error) => return findings.push(of_aws(error, "dynamodb", name)),
     };
     let check = table.check().await;
+    if let Some(reason) = check.foreign {
+        // Its permissions cannot be told: every request is wrong for a table of another key.
+        let detail = format!("it is no lease table: {reason}");
+        return findings.push(Finding::new(Verdict::Foreign, "lease table", name, detail));
+    }
     for permission in &check.permissions {
         let (verdict, detail) = match &permission.access {
             dynamodb::Access::Granted => (Verdict::Good, ""),

@@ -135,7 +135,7 @@ impl Shown<'_> {
             .map(|lock| &lock.owner);
         let _ = writeln!(text, "leader: {}", leader.map_or("none", WorkerId::as_str));
         for (id, worker) in self.workers() {
-            let mut line = format!("worker: {id}, {} leases", count(worker.leases));
+            let mut line = format!("worker: {id}, {}", leases(worker.leases));
             if worker.leaving {
                 line += &look.doubtful(", leaving");
             }
@@ -293,12 +293,12 @@ fn tally(states: &[(&Lease, State)]) -> String {
             (number > 0).then(|| format!("{number} {}", kind.word()))
         })
         .collect();
-    let s = if states.len() == 1 { "" } else { "s" };
-    format!(
-        "{} lease{s}: {}",
-        count(states.len() as u64),
-        parts.join(", ")
-    )
+    format!("{}: {}", leases(states.len() as u64), parts.join(", "))
+}
+
+fn leases(number: u64) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} lease{s}", count(number))
 }
 
 fn millis(duration: Duration) -> u64 {

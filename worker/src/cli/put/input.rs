@@ -3,7 +3,7 @@
 use std::{
     fmt,
     fs::File,
-    io::{self, BufRead, BufReader, IsTerminal as _, Read as _},
+    io::{self, BufRead as _, BufReader, IsTerminal as _, Read},
     path::Path,
 };
 
@@ -20,8 +20,13 @@ use crate::{
     limits,
 };
 
-/// Records that may wait between the reading thread and the producer.
-const AHEAD: usize = 64;
+/// Records that the reading thread hands over at once, at most: handing them over one by one would cost more than
+/// everything else.
+const CHUNK: usize = 256;
+/// Or as many bytes.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that may wait.
+const AHEAD: usize = 2;
 /// A longer line holds no record that a stream could take: base64 takes 4 bytes for 3, and the keys need some.
 const LONGEST_LINE: usize = 2 * limits::RECORD_MOST_BYTES;
 
@@ -46,8 +51,8 @@ impl fmt::Display for BadInput {
     }
 }
 
-/// What is to be put.
-pub(super) struct Input(mpsc::Receiver<Result<Item, BadInput>>);
+/// What is to be put, in chunks; the last one may end with a line that is no record.
+pub(super) struct Input(mpsc::Receiver<Vec<Result<Item, BadInput>>>);
 
 impl Input {
     /// Starts to read.
@@ -57,29 +62,27 @@ impl Input {
     pub(super) fn open(args: &Args, random: &mut Random) -> Result<Self, Failure> {
         let (send, receive) = mpsc::channel(AHEAD);
         let (key, jsonl, random) = (args.key.clone(), args.jsonl, random.fork());
+        let out = Chunks {
+            send,
+            items: Vec::new(),
+            bytes: 0,
+        };
         let read: Box<dyn FnOnce() + Send> = match args.generate {
             Some(count) => {
                 let size = args.size.as_usize();
-                Box::new(move || generate(count, size, &key, random, &send))
+                Box::new(move || generate(count, size, &key, random, out))
             }
             None => {
                 let reader = reader(&args.file)?;
-                Box::new(move || {
-                    let mut lines = Lines {
-                        reader,
-                        key,
-                        jsonl,
-                        random,
-                        line: 0,
-                        records: 0,
-                    };
-                    while let Some(item) = lines.next() {
-                        let bad = item.is_err();
-                        if send.blocking_send(item).is_err() || bad {
-                            return;
-                        }
-                    }
-                })
+                let lines = Lines {
+                    reader,
+                    key,
+                    jsonl,
+                    random,
+                    line: 0,
+                    records: 0,
+                };
+                Box::new(move || lines.pour(out))
             }
         };
         std::thread::Builder::new()
@@ -89,21 +92,51 @@ impl Input {
         Ok(Input(receive))
     }
 
-    /// The next record; `None` after the last.
-    pub(super) async fn next(&mut self) -> Option<Result<Item, BadInput>> {
+    /// The next records, at least one; `None` after the last.
+    pub(super) async fn next(&mut self) -> Option<Vec<Result<Item, BadInput>>> {
         self.0.recv().await
     }
 }
 
-fn reader(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
+/// Where the reading thread puts what it has read.
+struct Chunks {
+    send: mpsc::Sender<Vec<Result<Item, BadInput>>>,
+    items: Vec<Result<Item, BadInput>>,
+    bytes: usize,
+}
+
+impl Chunks {
+    /// Takes one item; hands all over if they are many, or `now`. Says whether anybody wants more.
+    fn push(&mut self, item: Result<Item, BadInput>, now: bool) -> bool {
+        let wrong = item.is_err();
+        self.bytes += item.as_ref().map_or(0, |item| item.record.data.len());
+        self.items.push(item);
+        let full = self.items.len() >= CHUNK || self.bytes >= CHUNK_BYTES;
+        if !(full || now || wrong) {
+            return true;
+        }
+        self.hand_over() && !wrong
+    }
+
+    fn hand_over(&mut self) -> bool {
+        self.bytes = 0;
+        let items = std::mem::take(&mut self.items);
+        items.is_empty() || self.send.blocking_send(items).is_ok()
+    }
+}
+
+type Reader = BufReader<Box<dyn Read + Send>>;
+
+fn reader(file: &Path) -> Result<Reader, Failure> {
+    const BUFFER: usize = 1 << 16;
     if file == Path::new("-") {
         if io::stdin().is_terminal() {
             eprintln!("reading records from the terminal, one a line; Ctrl-D ends");
         }
-        return Ok(Box::new(BufReader::new(io::stdin())));
+        return Ok(BufReader::with_capacity(BUFFER, Box::new(io::stdin())));
     }
     match File::open(file) {
-        Ok(opened) => Ok(Box::new(BufReader::with_capacity(1 << 16, opened))),
+        Ok(opened) => Ok(BufReader::with_capacity(BUFFER, Box::new(opened))),
         Err(error) => Err(Failure::new(
             Exit::Usage,
             format!("{} cannot be read: {error}", file.display()),
@@ -112,8 +145,8 @@ fn reader(file: &Path) -> Result<Box<dyn BufRead + Send>, Failure> {
 }
 
 /// Lines as records.
-struct Lines<R> {
-    reader: R,
+struct Lines {
+    reader: Reader,
     key: KeyRule,
     jsonl: bool,
     random: Random,
@@ -121,7 +154,18 @@ struct Lines<R> {
     records: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl Lines {
+    /// Reads to the end. What was read is handed over before a read that may have to wait.
+    fn pour(mut self, mut out: Chunks) {
+        while let Some(item) = self.next() {
+            let about_to_wait = !self.reader.buffer().contains(&b'\n');
+            if !out.push(item, about_to_wait) {
+                return;
+            }
+        }
+        out.hand_over();
+    }
+
     fn next(&mut self) -> Option<Result<Item, BadInput>> {
         loop {
             self.line += 1;
@@ -247,13 +291,7 @@ fn json_error(error: &serde_json::Error) -> String {
     }
 }
 
-fn generate(
-    count: u64,
-    size: usize,
-    key: &KeyRule,
-    mut random: Random,
-    send: &mpsc::Sender<Result<Item, BadInput>>,
-) {
+fn generate(count: u64, size: usize, key: &KeyRule, mut random: Random, mut out: Chunks) {
     for number in 1..=count {
         let data = generated(number, size, &mut random);
         let item = match key.key(&data, number, &mut random) {
@@ -270,11 +308,11 @@ fn generate(
                 reason,
             }),
         };
-        let bad = item.is_err();
-        if send.blocking_send(item).is_err() || bad {
+        if !out.push(item, false) {
             return;
         }
     }
+    out.hand_over();
 }
 
 /// The record's number, then random letters and digits up to the size. The number is never cut.
@@ -294,7 +332,7 @@ mod tests {
 
     fn read(text: &[u8], jsonl: bool) -> Vec<Result<Item, BadInput>> {
         let mut lines = Lines {
-            reader: text,
+            reader: BufReader::new(Box::new(std::io::Cursor::new(text.to_vec()))),
             key: "sequence".parse().expect("a rule"),
             jsonl,
             random: Random::seeded(1),

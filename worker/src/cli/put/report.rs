@@ -96,7 +96,10 @@ impl Report<'_> {
                 "{bad}; everything before it was read, nothing behind it"
             )),
             Ended::Fatal(error) => Some(error.to_string()),
-            Ended::Told => Some("told to stop before the end of the input".to_owned()),
+            Ended::Told(last) => Some(format!(
+                "told to stop; the last record taken was {} {last}",
+                self.unit
+            )),
             Ended::AtOnce => {
                 Some("told to end at once; what was read last may not have been put".to_owned())
             }
