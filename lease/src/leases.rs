@@ -235,6 +235,8 @@ pub enum Loss {
     Deleted,
     /// No renewal succeeded in time.
     Expired,
+    /// Its consumer was cut off and did not end: a handler that blocks its thread.
+    Stuck,
 }
 
 /// Why a worker must end.
@@ -475,10 +477,11 @@ impl Leases {
         }
     }
 
-    /// Everything that is to be done now. `watermark` tells how far a row's consumer has settled.
+    /// Everything that is to be done now. `watermark` tells how far the consumer of a row has settled **in this
+    /// tenure**: what a former one of the same process had done is not for the present row, which may have been reset.
     pub fn step(
         &mut self,
-        watermark: impl Fn(&LeaseKey) -> Option<Position>,
+        watermark: impl Fn(&LeaseKey, Tenure) -> Option<Position>,
         now: Now,
     ) -> Vec<Action> {
         if self.gone {
@@ -551,7 +554,8 @@ impl Leases {
             workers: self.living_workers(now).len(),
             ..Fleet::default()
         };
-        for lease in self.sight.rows().filter(|lease| !lease.ended()) {
+        let ours = |lease: &&Lease| !lease.ended() && self.stream_of(lease).is_some();
+        for lease in self.sight.rows().filter(ours) {
             let unread = self.sight.unread(&lease.key, failover, now.mono).is_some();
             if self.held.contains_key(&lease.key) || !unread {
                 continue;

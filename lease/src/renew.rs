@@ -93,6 +93,8 @@ pub enum Stage {
     Waiting,
     /// Reading has stopped, the batch in hand completes.
     Draining,
+    /// The batch in hand is cut off.
+    Cut,
     /// The last position is known.
     Drained,
 }
@@ -482,7 +484,7 @@ impl Held {
             (Phase::HandOver { since, stage, .. }, None) => match stage {
                 Stage::Offered => return Outcome::Held,
                 Stage::Waiting => (Phase::Running, Outcome::Held),
-                Stage::Draining | Stage::Drained => {
+                Stage::Draining | Stage::Cut | Stage::Drained => {
                     let (since, stage) = (*since, *stage);
                     (Phase::Leaving { since, stage }, Outcome::Held)
                 }

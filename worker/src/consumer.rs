@@ -161,7 +161,7 @@ impl Halting {
         self.told().is_some()
     }
 
-    /// Waits until told something new. A coordinator that is gone means: cut off.
+    /// Waits until told something new. A coordinator that is gone says nothing more; it aborts this task.
     async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -339,10 +339,8 @@ impl<S: Source, P: Processor> Consumer<S, P> {
             self.progress.pass(barren);
         }
         loop {
-            if self.clock.mono() >= self.progress.valid_until() {
-                // Nobody has said so yet, but the lease may be somebody else's by now.
-                self.halt.until_cut().await;
-                return Some(self.cut());
+            if let Some(end) = self.until_believed().await {
+                return Some(end);
             }
             match self.hand_over(&parcel.batch).await {
                 None => return Some(self.cut()),
@@ -363,6 +361,26 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                     }
                     parcel.batch.attempt = parcel.batch.attempt.saturating_add(1);
                 }
+            }
+        }
+    }
+
+    /// Waits out a belief that has ended: the lease may be somebody else's by now (`Some`: it is), or the answer to a
+    /// renewal that was sent in time is late.
+    async fn until_believed(&mut self) -> Option<End> {
+        let mut belief = self.progress.belief();
+        loop {
+            if self.halt.cuts() {
+                return Some(self.cut());
+            }
+            let until = *belief.borrow_and_update();
+            if self.clock.mono() < until {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.halt.changed() => {}
+                _ = belief.changed() => {}
             }
         }
     }
@@ -500,3 +518,6 @@ fn start(lease: &Lease) -> From {
         _ => From::TrimHorizon,
     }
 }
+
+#[cfg(test)]
+mod tests;

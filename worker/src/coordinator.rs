@@ -129,7 +129,10 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
             }
             let herd = &self.herd;
             let mut farewell = None;
-            for action in self.leases.step(|key| herd.watermark(key), now) {
+            for action in self
+                .leases
+                .step(|key, tenure| herd.watermark(key, tenure), now)
+            {
                 match action {
                     Action::RemoveWorker { updated: None, .. } => {
                         farewell = self.calls.start(action, now.wall);

@@ -427,9 +427,10 @@ mod tests {
         assert_eq!(inbox.take_barren(), None);
         push(&mut inbox, &budget, vec![plain(3), barren(4)]);
         let parcel = inbox.next(false, NOW).expect("one record");
+        assert_eq!(parcel.position, at(3, 0));
         assert_eq!(
-            parcel.position,
-            at(4, 0),
+            parcel.barren,
+            Some(at(4, 0)),
             "the barren record goes with the batch before it"
         );
         assert_eq!(inbox.take_counts().unpacked.empty_aggregates, 3);

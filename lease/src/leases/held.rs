@@ -1,6 +1,6 @@
 //! Held rows: their writes, their answers, and the consumers behind them.
 
-use checkpoint::Position;
+use checkpoint::{HashRange, Position};
 
 use super::{Action, Caller, Fatal, Halt, Leases, Loss, News, Now, Purpose};
 use crate::{
@@ -46,12 +46,12 @@ impl Leases {
             } => since + timing.heir_patience(),
             Phase::HandOver {
                 since,
-                stage: Stage::Draining,
+                stage: Stage::Draining | Stage::Cut,
                 ..
             }
             | Phase::Leaving {
                 since,
-                stage: Stage::Draining,
+                stage: Stage::Draining | Stage::Cut,
             } => since + timing.drain_patience(),
             _ => Time::NEVER,
         }
@@ -93,18 +93,26 @@ impl Leases {
                     self.send(write, None, now);
                 }
             }
+            // A handler that does not even let itself be cut off (it blocks its thread) keeps no shard for ever: the row
+            // is renewed no more, and others take it after the failover time.
+            Phase::HandOver {
+                stage: Stage::Cut, ..
+            }
+            | Phase::Leaving {
+                stage: Stage::Cut, ..
+            } => self.lose(key, Loss::Stuck, now),
             Phase::HandOver { to, .. } => {
                 held.phase = Phase::HandOver {
                     to,
                     since: now.mono,
-                    stage: Stage::Draining,
+                    stage: Stage::Cut,
                 };
                 self.halt(key, Halt::Cancel);
             }
             Phase::Leaving { .. } => {
                 held.phase = Phase::Leaving {
                     since: now.mono,
-                    stage: Stage::Draining,
+                    stage: Stage::Cut,
                 };
                 self.halt(key, Halt::Cancel);
             }
@@ -115,13 +123,14 @@ impl Leases {
     /// The writes of held rows that are due.
     pub(super) fn write_held(
         &mut self,
-        watermark: &impl Fn(&LeaseKey) -> Option<Position>,
+        watermark: &impl Fn(&LeaseKey, Tenure) -> Option<Position>,
         now: Now,
     ) {
         let due = self.keys_of_held(|held| now.mono >= held.due());
         for key in due {
             let held = self.held.get_mut(&key).expect("its key was just listed");
-            let next = held.next(watermark(&key).as_ref(), now.mono);
+            let settled = watermark(&key, held.tenure);
+            let next = held.next(settled.as_ref(), now.mono);
             let stored = held.lease.checkpoint.clone();
             match next {
                 Some(Next::Write(write)) => self.send(write, None, now),
@@ -391,17 +400,27 @@ impl Leases {
         }
         let no_timestamp =
             held.lease.checkpoint == Position::AtTimestamp && held.lease.pinned.is_none();
+        let range = self.listed_range(&held.lease);
         let held = self.held.get_mut(key).expect("looked at above");
         held.phase = Phase::Running;
         held.started = true;
+        let mut lease = Box::new(held.lease.clone());
+        // Rows of old KCL versions lack it, and without it user records of a sibling would be handed over (hazard H36).
+        lease.range = lease.range.or(range);
         self.out.push(Action::Start {
-            lease: Box::new(held.lease.clone()),
+            lease,
             tenure: held.tenure,
             valid_until: held.valid_until(),
         });
         if no_timestamp {
             self.out.push(Action::Tell(News::NoTimestamp(key.clone())));
         }
+    }
+
+    /// The hash range of the row's shard, as Kinesis lists it.
+    fn listed_range(&self, lease: &Lease) -> Option<HashRange> {
+        let shards = self.shards(self.stream_of(lease)?)?;
+        Some(shards.get(&lease.shard)?.range)
     }
 
     /// Where a row without a pin is pinned when it is seized.
@@ -567,7 +586,7 @@ impl Leases {
         if matches!(held.phase, Phase::Running) {
             held.phase = Phase::Leaving {
                 since: now.mono,
-                stage: Stage::Draining,
+                stage: Stage::Cut,
             };
         }
         self.out.push(Action::Tell(News::Stuck(key.clone())));

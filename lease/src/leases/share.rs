@@ -26,6 +26,8 @@ impl Leases {
         self.presume_dead(now);
         self.sight
             .expect_unread(self.settings.timing.failover(), now.mono);
+        // Also here: once its rows are taken, nothing shows any more that their reader was dead.
+        self.presume_dead(now);
         self.notice_outdated_shards(now);
         self.start_blocked();
         self.drain_for_ready_heirs();
@@ -57,6 +59,8 @@ impl Leases {
         let rows = self
             .sight
             .rows()
+            // A stream that is not configured here is not read here, nor shared out.
+            .filter(|lease| self.stream_of(lease).is_some())
             .map(|lease| {
                 let held = self.held.contains_key(&lease.key);
                 Row {

@@ -36,7 +36,7 @@ pub(crate) struct Process {
     pub(crate) leases: Leases,
     pub(crate) consumers: BTreeMap<LeaseKey, Consumer>,
     /// The watermarks of consumers that are gone, until their rows are.
-    pub(crate) last_words: BTreeMap<LeaseKey, Position>,
+    pub(crate) last_words: BTreeMap<LeaseKey, (Tenure, Position)>,
     /// Rows the machine says it holds.
     pub(crate) holds: BTreeSet<LeaseKey>,
     pub(crate) frozen: bool,
@@ -95,9 +95,15 @@ impl Process {
     /// Lets the machine act, with the watermarks of the consumers.
     pub(crate) fn step(&mut self, now: Now) -> Vec<Action> {
         let (consumers, last_words) = (&self.consumers, &self.last_words);
-        let watermark = |key: &LeaseKey| match consumers.get(key) {
-            Some(consumer) => consumer.settled.map(super::stream::position),
-            None => last_words.get(key).cloned(),
+        let watermark = |key: &LeaseKey, tenure: Tenure| match consumers.get(key) {
+            Some(consumer) if consumer.tenure == tenure => {
+                consumer.settled.map(super::stream::position)
+            }
+            Some(_) => None,
+            None => {
+                let (of, position) = last_words.get(key)?;
+                (*of == tenure).then(|| position.clone())
+            }
         };
         self.leases.step(watermark, now)
     }

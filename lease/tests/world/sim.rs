@@ -580,13 +580,20 @@ impl World {
         };
         let gone = process.consumers.remove(key).expect("looked at");
         let last = gone.settled.map(super::stream::position);
-        self.hear_with(pid, event, key, last);
+        self.hear_with(pid, event, (key, tenure), last);
     }
 
     /// Like `hear`, while the shell still knows the watermark of a consumer that is gone.
-    fn hear_with(&mut self, pid: Pid, event: Event, key: &LeaseKey, last: Option<Position>) {
+    fn hear_with(
+        &mut self,
+        pid: Pid,
+        event: Event,
+        (key, tenure): (&LeaseKey, Tenure),
+        last: Option<Position>,
+    ) {
         if let Some(last) = last {
-            self.process(pid).last_words.insert(key.clone(), last);
+            let words = (tenure, last);
+            self.process(pid).last_words.insert(key.clone(), words);
         }
         self.hear(pid, event);
     }

@@ -110,10 +110,16 @@ mod tests {
         let listen = format!("admin.listen={}", listener.local_addr().unwrap());
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 1024];
-            let length = stream.read(&mut request).unwrap();
+            let mut request = Vec::new();
+            let mut part = [0; 1024];
+            // A request may come in pieces.
+            while !request.ends_with(b"\r\n\r\n") {
+                let length = stream.read(&mut part).unwrap();
+                assert!(length > 0, "the request breaks off");
+                request.extend_from_slice(&part[..length]);
+            }
             stream.write_all(answer.as_bytes()).unwrap();
-            String::from_utf8_lossy(&request[..length]).into_owned()
+            String::from_utf8_lossy(&request).into_owned()
         });
         let args = Args {
             config: ConfigArgs {

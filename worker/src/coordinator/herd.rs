@@ -100,9 +100,12 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
         self.members.insert(key, member);
     }
 
-    /// How far the consumer of a row has settled. Still known after its end, for the last write of the row.
-    pub(crate) fn watermark(&self, key: &LeaseKey) -> Option<Position> {
-        self.members.get(key)?.progress.watermark()
+    /// How far the consumer of a tenure has settled. Still known after its end, for the last write of the row.
+    pub(crate) fn watermark(&self, key: &LeaseKey, tenure: Tenure) -> Option<Position> {
+        let member = self.members.get(key)?;
+        (member.tenure == tenure)
+            .then(|| member.progress.watermark())
+            .flatten()
     }
 
     pub(crate) fn believe(&self, key: &LeaseKey, until: Time) {

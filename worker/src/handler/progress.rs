@@ -13,7 +13,7 @@ use std::{
 
 use checkpoint::{Position, SequenceNumber, SettleThroughError, Tracker, UserRecord};
 use lease::{LeaseKey, Time, renew::Tenure};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{consumer::Report, source::polling::copy};
 
@@ -34,8 +34,8 @@ pub(crate) struct Progress {
     tracker: Mutex<Tracker>,
     /// The position of the last record before the shard's end, once that is reached.
     at_end: AtomicBool,
-    /// End of belief, microseconds of the worker's clock.
-    valid_until: AtomicU64,
+    /// End of belief, on the worker's clock.
+    valid_until: watch::Sender<Time>,
     /// When the handler call in progress began, microseconds; 0: none.
     busy_since: AtomicU64,
     /// Since when reading fails, microseconds; 0: it does not.
@@ -55,7 +55,7 @@ impl Progress {
         Progress {
             tracker: Mutex::new(Tracker::new(Some(resumed_at))),
             at_end: AtomicBool::new(false),
-            valid_until: AtomicU64::new(micros(valid_until)),
+            valid_until: watch::Sender::new(valid_until),
             busy_since: AtomicU64::new(0),
             failing_since: AtomicU64::new(0),
         }
@@ -134,11 +134,12 @@ impl Progress {
     }
 
     pub(crate) fn believe(&self, until: Time) {
-        self.valid_until.store(micros(until), Ordering::Release);
+        self.valid_until.send_replace(until);
     }
 
-    pub(crate) fn valid_until(&self) -> Time {
-        time(self.valid_until.load(Ordering::Acquire))
+    /// The end of belief, now and whenever it changes.
+    pub(crate) fn belief(&self) -> watch::Receiver<Time> {
+        self.valid_until.subscribe()
     }
 
     /// Notes that a handler call begins (`Some`) or is over.

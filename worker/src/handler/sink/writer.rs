@@ -98,6 +98,11 @@ pub(super) async fn write(mut target: Target, mut incoming: mpsc::Receiver<Job>)
             bytes += job.lines.len();
             jobs.push(job);
         }
+        // Whoever waits no more has lost its shard, and another worker writes these lines.
+        jobs.retain(|job| !job.done.is_closed());
+        if jobs.is_empty() {
+            continue;
+        }
         let task = tokio::task::spawn_blocking(move || {
             let result = target
                 .write(&jobs)
@@ -118,6 +123,25 @@ pub(super) async fn write(mut target: Target, mut incoming: mpsc::Receiver<Job>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_any_more_is_not_written() {
+        let folder = std::env::temp_dir().join(format!("shardkeeper-cut-{}", std::process::id()));
+        let path = folder.join("out.jsonl");
+        let (jobs, incoming) = mpsc::channel(4);
+        let (cut_off, gone) = oneshot::channel();
+        let (done, written) = oneshot::channel();
+        for (done, lines) in [(cut_off, "{\"lost\":1}\n"), (done, "{\"held\":2}\n")] {
+            let lines = lines.as_bytes().to_vec();
+            jobs.send(Job { lines, done }).await.expect("listens");
+        }
+        drop((gone, jobs));
+        write(Target::file(&path).expect("opens"), incoming).await;
+        assert_eq!(written.await, Ok(Ok(())));
+        let text = std::fs::read_to_string(&path).expect("reads");
+        assert_eq!(text, "{\"held\":2}\n");
+        std::fs::remove_dir_all(&folder).expect("cleans up");
+    }
 
     #[tokio::test]
     async fn a_torn_line_is_closed_before_the_next_one() {
