@@ -135,7 +135,7 @@ impl Keeper {
             }
             let now = Self::moment(self.at);
             loop {
-                let actions = self.leases.step(|_| Some(Position::TrimHorizon), now);
+                let actions = self.leases.step(|_, _| Some(Position::TrimHorizon), now);
                 if actions.is_empty() {
                     break;
                 }

@@ -208,14 +208,14 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
         match answer {
             Answer::Nothing => {}
             Answer::Event(event) => {
-                if let Event::Listed(result) = &event {
+                if let Event::Listed(result) = &*event {
                     self.health.table_reachable(result.is_ok());
                     if result.is_ok() {
                         self.table_answered = now.mono;
                         self.health.leases_loaded();
                     }
                 }
-                self.leases.handle(event, now);
+                self.leases.handle(*event, now);
             }
         }
     }

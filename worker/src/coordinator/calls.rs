@@ -24,9 +24,15 @@ use crate::{
 /// What came of a call.
 pub(crate) enum Answer {
     /// Something for the machine.
-    Event(Event),
+    Event(Box<Event>),
     /// Nothing that anybody waits for.
     Nothing,
+}
+
+impl Answer {
+    fn event(event: Event) -> Self {
+        Answer::Event(Box::new(event))
+    }
 }
 
 /// The table and the streams.
@@ -52,7 +58,7 @@ impl<T: Table, S: Source> Calls<T, S> {
                 let patience = self.timing.failover();
                 Box::pin(async move {
                     let result = within(patience, "Scan", table.list(consistency)).await;
-                    Answer::Event(Event::Listed(result))
+                    Answer::event(Event::Listed(result))
                 })
             }
             Action::ListShards(stream) => self.list_shards(stream),
@@ -63,12 +69,12 @@ impl<T: Table, S: Source> Calls<T, S> {
                     let result = within(patience, "UpdateItem", table.write(&write)).await;
                     let took = clock.mono().since(sent);
                     metrics::lease_written(operation(&write), outcome(&result), took);
-                    Answer::Event(Event::Written { id, result })
+                    Answer::event(Event::Written { id, result })
                 })
             }
             Action::Read(key) => Box::pin(async move {
                 let result = within(patience, "GetItem", table.get(&key)).await;
-                Answer::Event(Event::Read { key, result })
+                Answer::event(Event::Read { key, result })
             }),
             Action::Lock(write) => {
                 let clock = self.clock.clone();
@@ -77,7 +83,7 @@ impl<T: Table, S: Source> Calls<T, S> {
                     let result = within(patience, "UpdateItem", table.lock(&write)).await;
                     let took = clock.mono().since(sent);
                     metrics::lease_written(LeaseOperation::Lead, outcome(&result), took);
-                    Answer::Event(Event::Locked(result))
+                    Answer::event(Event::Locked(result))
                 })
             }
             Action::PutWorker { every, leaving } => {
@@ -91,7 +97,7 @@ impl<T: Table, S: Source> Calls<T, S> {
                 };
                 Box::pin(async move {
                     let result = within(patience, "UpdateItem", table.put_worker(&row)).await;
-                    Answer::Event(Event::WorkerPut(result.is_ok()))
+                    Answer::event(Event::WorkerPut(result.is_ok()))
                 })
             }
             Action::RemoveWorker { id, updated } => {
@@ -130,7 +136,7 @@ impl<T: Table, S: Source> Calls<T, S> {
                     None
                 }
             };
-            Answer::Event(Event::ShardsListed { stream, shards })
+            Answer::event(Event::ShardsListed { stream, shards })
         })
     }
 }
