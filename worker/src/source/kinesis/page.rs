@@ -1,8 +1,8 @@
-//! Wire: a GetRecords answer in CBOR, walked once. Payload, partition key and sequence number of each record, and the
-//! next iterator, are slices of the answer: nothing is copied, and nothing is allocated but the list of records.
+//! Wire: a GetRecords answer in CBOR, walked once. Payload, partition key and sequence number of each record are slices
+//! of the answer: none is copied, and nothing is allocated but the list of records.
 //!
 //! A record that is held keeps the whole answer alive. The byte budget counts it until its batch is settled; whatever
-//! is kept for longer – positions – is copied where it is kept.
+//! is kept for longer is copied: positions where they are kept, the next iterator here.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -82,7 +82,8 @@ impl<'b> Walk<'b> {
                 }
                 "NextShardIterator" => {
                     self.member = "NextShardIterator";
-                    page.next = self.optional(Self::text)?.map(ShardIterator);
+                    let next = self.optional(Self::text)?;
+                    page.next = next.map(|next| ShardIterator(Bytes::copy_from_slice(&next)));
                 }
                 "MillisBehindLatest" => {
                     self.member = "MillisBehindLatest";
