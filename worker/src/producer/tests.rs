@@ -319,9 +319,15 @@ fn records_that_always_go_astray_are_given_up() {
     lanes.add(at(1, "1"), 1, Time::ZERO);
     lanes.add(at(2, "2"), 2, Time::ZERO);
     let (mut now, mut calls) = (Time::ZERO, 0);
+    let mut turns = 0;
     while !lanes.is_empty() {
+        turns += 1;
+        assert!(turns < 1_000, "time does not move: {now:?}");
         now = now.max(lanes.timeout(true));
-        let call = lanes.next_call(now, true).expect("due");
+        // A pack that is closed now may have to wait for its lane.
+        let Some(call) = lanes.next_call(now, true) else {
+            continue;
+        };
         calls += 1;
         let landed = Outcome::Placed(ShardId::from("unheard-of"));
         lanes.answered(call, Answer::Results(vec![landed]), now);
