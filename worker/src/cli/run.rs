@@ -48,11 +48,11 @@ fn start(args: &Args) -> Result<Exit, Failure> {
         .thread_name("shardkeeper-data")
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Failed, error))?;
+        .map_err(|error| Failure::chain(Exit::Failed, &error))?;
     let control = runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Failed, error))?;
+        .map_err(|error| Failure::chain(Exit::Failed, &error))?;
     let outcome = control.block_on(work(&config, data.handle().clone()));
     // Handlers that do not react are left behind.
     data.shutdown_timeout(Duration::from_millis(500));
