@@ -35,6 +35,8 @@ def politely(world):
         fleet.until("more is delivered", 30, lambda seen=seen: len(world.history.numbers()) > seen + 50)
         world.stop(worker)
     worker = world.worker("four")
+    # A process that is told to stop in its first moments has no ear for signals yet.
+    fleet.even(world, ["four"], 2, 30)
     fleet.judge(world, 40, reshards=False)
     world.stop(worker)
 

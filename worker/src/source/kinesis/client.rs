@@ -12,6 +12,8 @@ use aws_sdk_kinesis::{
     error::SdkError,
 };
 
+use aws_smithy_schema::serde::SerdeError;
+
 use super::{
     protocol::{CborProtocol, is_cbor},
     speech::{Encoding, Heard, Speech, Then},
@@ -87,6 +89,7 @@ impl KinesisClient {
         send: impl Fn(&Client) -> F,
     ) -> Result<T, SdkError<E, HttpResponse>>
     where
+        E: std::error::Error + 'static,
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
     {
         let asked = self.lock().encoding();
@@ -106,11 +109,14 @@ impl KinesisClient {
         }
     }
 
-    fn learn<T, E>(&self, asked: Encoding, result: &Result<T, SdkError<E, HttpResponse>>) -> Then {
+    fn learn<T, E>(&self, asked: Encoding, result: &Result<T, SdkError<E, HttpResponse>>) -> Then
+    where
+        E: std::error::Error + 'static,
+    {
         let mut speech = self.lock();
-        let news = !speech.is_settled();
+        let news = speech.encoding() == Encoding::Cbor;
         let then = speech.heard(asked, heard(asked, result));
-        if news && speech.is_settled() && asked == Encoding::Json {
+        if news && speech.encoding() == Encoding::Json {
             tracing::info!("this Kinesis does not speak CBOR: JSON is used, which takes more CPU");
         }
         then
@@ -134,7 +140,10 @@ impl From<Client> for KinesisClient {
 }
 
 /// What an answer says about the encoding.
-fn heard<T, E>(asked: Encoding, result: &Result<T, SdkError<E, HttpResponse>>) -> Heard {
+fn heard<T, E>(asked: Encoding, result: &Result<T, SdkError<E, HttpResponse>>) -> Heard
+where
+    E: std::error::Error + 'static,
+{
     let error = match result {
         Ok(_) => return Heard::Answer,
         Err(SdkError::DispatchFailure(failure)) if failure.is_io() => return Heard::Unclear,
@@ -148,7 +157,11 @@ fn heard<T, E>(asked: Encoding, result: &Result<T, SdkError<E, HttpResponse>>) -
         Encoding::Cbor => is_cbor(response),
         Encoding::Json => matches!(response.body().bytes(), Some([b'{', ..])),
     };
+    let unreadable = std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<SerdeError>())
+        .is_some_and(|error| matches!(error, SerdeError::InvalidInput { .. }));
     match response.status().as_u16() {
+        200 if makes_sense && unreadable && asked == Encoding::Cbor => Heard::Garbled,
         _ if makes_sense => Heard::Answer,
         429 | 502..=504 => Heard::Unclear,
         _ => Heard::Nonsense,

@@ -6,7 +6,9 @@
 //! * A gateway's refusal or a lost answer says nothing about the encoding: the caller gets it, and tries again in its own
 //!   time. Should that happen [`PATIENCE`] times before CBOR was ever answered, it counts as nonsense: there are servers
 //!   that fall over on what they cannot read.
-//! * What is settled stays so for the life of the client.
+//! * An answer that says it is CBOR and cannot be read is a stand-in's idea of CBOR (kinesis-local leaves out the tag of
+//!   timestamps): the same request is put in JSON, and JSON it is from then on.
+//! * What is settled otherwise stays so for the life of the client; what the configuration says, always.
 
 /// Unclear answers that are put down to chance.
 const PATIENCE: u8 = 2;
@@ -27,6 +29,8 @@ pub(super) enum Heard {
     Answer,
     /// Something else.
     Nonsense,
+    /// CBOR by its name, but not as AWS writes it.
+    Garbled,
     /// Nothing, or what a gateway says when there is nobody behind it.
     Unclear,
 }
@@ -44,6 +48,8 @@ pub(super) enum Then {
 #[derive(Debug)]
 pub(super) struct Speech {
     settled: Option<Encoding>,
+    /// By the configuration.
+    told: bool,
     unclear: u8,
 }
 
@@ -52,6 +58,7 @@ impl Speech {
     pub(super) fn unknown() -> Self {
         Speech {
             settled: None,
+            told: false,
             unclear: 0,
         }
     }
@@ -60,6 +67,7 @@ impl Speech {
     pub(super) fn settled(encoding: Encoding) -> Self {
         Speech {
             settled: Some(encoding),
+            told: true,
             unclear: 0,
         }
     }
@@ -77,6 +85,10 @@ impl Speech {
     /// Takes in what came back for a question in `asked`. Questions may overlap.
     pub(super) fn heard(&mut self, asked: Encoding, heard: Heard) -> Then {
         match (self.settled, asked, heard) {
+            (_, Encoding::Cbor, Heard::Garbled) if !self.told => {
+                self.settled = Some(Encoding::Json);
+                Then::AskInJson
+            }
             (None, _, Heard::Answer) => {
                 self.settled = Some(asked);
                 Then::Done
@@ -100,7 +112,7 @@ impl Speech {
 mod tests {
     use super::{
         Encoding::{Cbor, Json},
-        Heard::{Answer, Nonsense, Unclear},
+        Heard::{Answer, Garbled, Nonsense, Unclear},
         Then::{AskInJson, Done},
         *,
     };
@@ -111,6 +123,17 @@ mod tests {
             assert_eq!(speech.heard(*asked, *heard), *then, "step {index}");
         }
         assert_eq!(speech.encoding(), end);
+    }
+
+    #[test]
+    fn cbor_that_cannot_be_read_is_not_spoken_any_longer_unless_told_to() {
+        let steps = [
+            (Cbor, Answer, Done),
+            (Cbor, Garbled, AskInJson),
+            (Json, Answer, Done),
+        ];
+        play(Speech::unknown(), &steps, Json);
+        play(Speech::settled(Cbor), &[(Cbor, Garbled, Done)], Cbor);
     }
 
     #[test]
