@@ -60,14 +60,14 @@ def java_first(world):
     fleet(world)
     world.produce(per_second=5, aggregate=5)
     java = world.java("java-1")
-    leads(world, "java-1", 90, java)
-    world.note(f"Java alone reads all 4 shards after {reads(world, 'java-1', 4, 120, java)}")
+    leads(world, "java-1", 180, java)
+    world.note(f"Java alone reads all 4 shards after {reads(world, 'java-1', 4, 240, java)}")
     world.put(10_000_000, 200)
     until("Java delivers what our put aggregated", 30, lambda: world.history.extra <= world.history.numbers(), java)
     world.note(f"Java unpacks our aggregates; we read its {world.same_rows()} rows")
 
     keeper = world.worker("keeper-1")
-    world.note(f"a Java leader gives us a lease after {holds(world, 'keeper-1', 1, 150, keeper)}")
+    world.note(f"a Java leader gives us a lease after {holds(world, 'keeper-1', 1, 240, keeper)}")
     if world.table.leader() != "java-1":
         raise Failed(f"{world.table.leader()} took the lead from a living Java leader")
     resharded = split_one_of_each(world, "java-1", "keeper-1")
@@ -78,7 +78,7 @@ def java_first(world):
     leads(world, "keeper-1", 30, keeper)
 
     java = world.java("java-2")
-    world.note(f"we lead, Java joins and holds a lease after {holds(world, 'java-2', 1, 90, java)}")
+    world.note(f"we lead, Java joins and holds a lease after {holds(world, 'java-2', 1, 180, java)}")
     world.stop(keeper)
     world.note(f"we stop, Java reads all after {reads(world, 'java-2', resharded, 200, java)}")
 
@@ -144,7 +144,7 @@ def keeper_first(world):
     leads(world, "keeper-1", 30, keeper)
     world.note(f"we make the table and hold 4 leases after {holds(world, 'keeper-1', 4, 30, keeper)}")
     java = world.java("java-1")
-    world.note(f"we lead, Java joins and holds 2 leases after {holds(world, 'java-1', 2, 120, java)}")
+    world.note(f"we lead, Java joins and holds 2 leases after {holds(world, 'java-1', 2, 240, java)}")
     gate.open()
     world.stop(keeper)
     positions = world.table.positions()
@@ -172,6 +172,6 @@ def keeper_first(world):
 
 
 CHECKS = [
-    ("java-first", "a fleet of the Java KCL 3.5.1 moves to shardkeeper and back, and back again", java_first, 540),
-    ("java-joins", "the Java KCL 3.5.1 joins a fleet of shardkeeper and takes it over", keeper_first, 420),
+    ("java-first", "a fleet of the Java KCL 3.5.1 moves to shardkeeper and back, and back again", java_first, 900),
+    ("java-joins", "the Java KCL 3.5.1 joins a fleet of shardkeeper and takes it over", keeper_first, 720),
 ]
