@@ -48,7 +48,8 @@ fn after_a_kill_the_next_user_record_comes_first_and_nothing_stored_comes_again(
         let before = world.deliveries.len();
         world.start("one", &SETS);
         world.until("deliveries", Duration::from_secs(10), |world| {
-            world.deliveries.len() > before + 300
+            // On a fast machine that many come before the first checkpoint is due.
+            world.deliveries.len() > before + 300 && world.leases()[0].started()
         });
         world.signal("one", Signal::KILL);
         world.wait("one", Duration::from_secs(5));
