@@ -27,6 +27,7 @@ use futures::future::try_join_all;
 
 pub use self::{
     check::{Access, Check, Permission},
+    error::with_causes,
     setup::{Ensured, SetupWarning},
 };
 use self::{

@@ -26,7 +26,7 @@ pub mod time;
 pub mod timing;
 pub mod write;
 
-pub use dynamodb::{DynamoTable, Ensured, SetupWarning};
+pub use dynamodb::{DynamoTable, Ensured, SetupWarning, with_causes};
 pub use id::{LeaseKey, Session, ShardId, StreamId, WorkerId};
 pub use lease::{Lease, Pending};
 pub use memory::MemoryTable;

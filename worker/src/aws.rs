@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use aws_config::{
-    BehaviorVersion, Region, SdkConfig, retry::RetryConfig, sts::AssumeRoleProvider,
-    timeout::TimeoutConfig,
+    BehaviorVersion, Region, SdkConfig, environment::region::EnvironmentVariableRegionProvider,
+    meta::region::RegionProviderChain, profile::region::ProfileFileRegionProvider,
+    retry::RetryConfig, sts::AssumeRoleProvider, timeout::TimeoutConfig,
 };
-use aws_sdk_kinesis::error::{DisplayErrorContext, ProvideErrorMetadata as _};
 use aws_smithy_http_client::tls;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use lease::StreamId;
@@ -16,7 +16,10 @@ use lease::StreamId;
 use crate::{
     config::{self, Access},
     limits,
-    source::kinesis::{KinesisClient, KinesisSource, Protocol},
+    source::{
+        SourceError,
+        kinesis::{KinesisClient, KinesisSource, Protocol, failed},
+    },
 };
 
 /// Makes clients; they share one HTTP client and its connections.
@@ -86,14 +89,21 @@ pub struct StreamFacts {
 }
 
 impl Aws {
-    /// Reads the environment and the profiles, once.
-    pub async fn load() -> Self {
+    /// Reads the environment and the profiles, once. What has no region of its own is in theirs, else in `region`;
+    /// the instance's metadata is asked only if there is none: outside of EC2 that takes long and fails loudly.
+    pub async fn load(region: Option<&config::Region>) -> Self {
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(
                 tls::rustls_provider::CryptoMode::Ring,
             ))
             .build_https();
-        let base = aws_config::defaults(BehaviorVersion::latest())
+        let mut loader = aws_config::defaults(BehaviorVersion::latest());
+        if let Some(region) = region {
+            let chain = RegionProviderChain::first_try(EnvironmentVariableRegionProvider::new())
+                .or_else(ProfileFileRegionProvider::new());
+            loader = loader.region(chain.or_else(Region::new(region.as_str().to_owned())));
+        }
+        let base = loader
             .http_client(http.clone())
             .retry_config(RetryConfig::disabled())
             .timeout_config(
@@ -124,9 +134,7 @@ impl Aws {
                     .account_id()
                     .map(|account| account.as_str().to_owned()),
             }),
-            Err(error) => Err(AwsError::NoCredentials(
-                DisplayErrorContext(&error).to_string(),
-            )),
+            Err(error) => Err(AwsError::NoCredentials(lease::with_causes(&error))),
         }
     }
 
@@ -187,7 +195,7 @@ impl Aws {
         Ok(aws_sdk_kinesis::Client::new(&config))
     }
 
-    /// A client of DynamoDB for the lease table. Its region is that of the first stream unless it has its own.
+    /// A client of DynamoDB for the lease table.
     ///
     /// # Errors
     /// [`AwsError::NoRegion`].
@@ -195,14 +203,7 @@ impl Aws {
         &self,
         config: &config::Config,
     ) -> Result<aws_sdk_dynamodb::Client, AwsError> {
-        let mut access = config.lease.access.clone();
-        if access.region.is_none() && self.base.region().is_none() {
-            access.region = config
-                .streams
-                .first()
-                .and_then(|stream| stream.access.region.clone());
-        }
-        let config = self.config(&access, "[lease]").await?;
+        let config = self.config(&config.lease.access, "[lease]").await?;
         Ok(aws_sdk_dynamodb::Client::new(&config))
     }
 
@@ -222,26 +223,23 @@ impl Aws {
                 .set_stream_arn(stream.arn.as_ref().map(|arn| arn.as_str().to_owned()))
                 .send()
         };
-        let answer = client.call(ask).await.map_err(|error| {
-            let code = error.code().unwrap_or_default().to_owned();
-            let reason = DisplayErrorContext(&error).to_string();
-            match code.as_str() {
-                "ResourceNotFoundException" => AwsError::NoStream {
+        let answer = client
+            .call(ask)
+            .await
+            .map_err(|error| match failed(error) {
+                SourceError::NotFound(_) => AwsError::NoStream {
                     name: stream.name.to_string(),
                     place: place(client),
                 },
-                "" | "LimitExceededException" | "InternalFailure" | "ThrottlingException" => {
-                    AwsError::Failed {
-                        what: what(),
-                        reason,
-                    }
-                }
-                _ => AwsError::Refused {
+                SourceError::Denied(reason) | SourceError::Invalid(reason) => AwsError::Refused {
                     what: what(),
-                    reason: format!("{code}: {}", error.message().unwrap_or_default()),
+                    reason,
                 },
-            }
-        })?;
+                error => AwsError::Failed {
+                    what: what(),
+                    reason: error.to_string(),
+                },
+            })?;
         let summary = answer
             .stream_description_summary
             .ok_or_else(|| AwsError::Failed {

@@ -43,19 +43,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     // No doc comments here: clap would put them in the place of the long text in each file.
-    Run(run::Args),
-    #[command(about = "Print the least-privilege IAM policy a configuration needs")]
-    Iam(iam::Args),
-    #[command(
-        about = "Ask the worker on this host whether it is alive or ready; for health checks in containers"
-    )]
-    Probe(probe::Args),
-    /// See the main job done on an embedded AWS, with a proof at the end. Start here.
     #[cfg(feature = "local")]
     Demo(demo::Args),
-    Leases(leases::Args),
+    Run(run::Args),
     Check(check::Args),
+    Leases(leases::Args),
     Put(Box<put::Args>),
+    Iam(iam::Args),
+    Probe(probe::Args),
     #[cfg(feature = "local")]
     Local(local::Args),
     Version(version::Args),

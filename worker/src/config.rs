@@ -68,6 +68,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// The region of what names none, where environment and profile name none either: the first that is written
+    /// anywhere, streams before the table.
+    pub fn default_region(&self) -> Option<&Region> {
+        let streams = self.streams.iter().map(|stream| &stream.access);
+        streams
+            .chain([&self.lease.access])
+            .find_map(|access| access.region.as_ref())
+    }
+
     /// Reads a file and lays `env` and `sets` over it.
     ///
     /// `env` is the environment of the process; what does not begin with `SHARDKEEPER__` is passed over. Collect it

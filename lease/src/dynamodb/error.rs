@@ -92,9 +92,9 @@ where
 {
     let said = |what: String| format!("{operation}: {what}");
     match error {
-        SdkError::ConstructionFailure(_) => TableError::Refused(said(chain(error))),
+        SdkError::ConstructionFailure(_) => TableError::Refused(said(with_causes(error))),
         SdkError::DispatchFailure(_) if lacks_credentials(error) => {
-            TableError::Refused(said(chain(error)))
+            TableError::Refused(said(with_causes(error)))
         }
         SdkError::ServiceError(answer) => {
             let (code, message) = (answer.err().code(), answer.err().message());
@@ -106,7 +106,7 @@ where
             ));
             of_code(code.unwrap_or_default(), status, said)
         }
-        _ => TableError::Unknown(said(chain(error))),
+        _ => TableError::Unknown(said(with_causes(error))),
     }
 }
 
@@ -142,8 +142,8 @@ fn lacks_credentials(error: &(dyn Error + 'static)) -> bool {
         })
 }
 
-/// The error and its causes: the SDK's own words for a failed call are only "dispatch failure".
-fn chain(error: &(dyn Error + 'static)) -> String {
+/// The error and its causes in one line: the SDK's own words for a failed call are only "dispatch failure".
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     causes(error).fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn main(args: Args) -> Exit {
 
 async fn leases(args: &Args) -> Result<Exit, Failure> {
     let config = args.config.load()?;
-    let aws = Aws::load().await;
+    let aws = Aws::load(config.default_region()).await;
     aws.credentials().await?;
     let client = aws.dynamodb(&config).await?;
     let table = DynamoTable::new(&client, config.lease.table.as_str());

@@ -99,6 +99,9 @@ pub(crate) struct Args {
         value_parser = aggregate_size
     )]
     aggregate: Option<ByteSize>,
+    /// How long a record may wait for others to share its call, and its aggregate.
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = duration_from)]
+    linger: Duration,
     /// Give a record up so long after it was first refused.
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration_from)]
     give_up_after: Duration,
@@ -163,11 +166,12 @@ async fn put(args: &Args) -> Result<Exit, Failure> {
     let target = target(args)?;
     let mut random = Random::seeded(args.seed.unwrap_or_else(Random::fresh_seed));
     let input = Input::open(args, &mut random)?;
-    let aws = Aws::load().await;
+    let aws = Aws::load(target.access.region.as_ref()).await;
     aws.credentials().await?;
     let client = aws.kinesis_of(&target.name, &target.access).await?;
     let options = Options {
         aggregate: args.aggregate.map(ByteSize::as_usize),
+        linger: args.linger,
         give_up: args.give_up_after,
         ..Options::default()
     };

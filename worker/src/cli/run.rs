@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lease::{DynamoTable, TableSpec, Timing, WorkerId, leases::Stream as LeaseStream, sync::Start};
+use lease::{
+    DynamoTable, EnsureError, TableSpec, Timing, WorkerId, leases::Stream as LeaseStream,
+    sync::Start,
+};
 use tokio::{runtime, sync::watch};
 
 use super::{
@@ -73,12 +76,13 @@ async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure
     let clock = Clock::start();
     let pulse = Arc::new(Pulse::default());
     let (health, admin) = admin_server(config, &clock, &pulse).await?;
-    let aws = Aws::load().await;
+    let aws = Aws::load(config.default_region()).await;
     let id = worker_id(config, &mut random)?;
     tracing::info!(worker = %id, application = %config.app.name, "starting");
     let made = tokio::select! {
         biased;
         _ = stopped(stop.clone()) => return Ok(Outcome::Drained),
+        () = beat(&pulse, &clock) => unreachable!("beats for ever"),
         made = connect(config, &aws, &mut random) => made?,
     };
     let (table, streams) = made;
@@ -114,6 +118,14 @@ async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
+/// A worker that waits for AWS lives: restarting it would not help.
+async fn beat(pulse: &Pulse, clock: &Clock) {
+    loop {
+        pulse.beat(clock.mono());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 /// The table, made if need be, and the streams. Faults that may pass are waited out.
 async fn connect(
     config: &Config,
@@ -121,15 +133,15 @@ async fn connect(
     random: &mut Random,
 ) -> Result<(DynamoTable, Vec<Stream<KinesisSource>>), Failure> {
     aws.credentials().await?;
+    let mut patience = || {
+        let (min, max) = (Duration::from_millis(100), Duration::from_secs(5));
+        Backoff::new(min, max, random.fork())
+    };
+    let (table_backoff, mut backoff) = (patience(), patience());
     let table = async {
         let client = aws.dynamodb(config).await?;
-        ensure(&client, config).await
+        ensure(&client, config, table_backoff).await
     };
-    let mut backoff = Backoff::new(
-        Duration::from_millis(100),
-        Duration::from_secs(5),
-        random.fork(),
-    );
     let streams = async {
         let mut streams = Vec::new();
         for stream in &config.streams {
@@ -144,11 +156,25 @@ async fn connect(
 async fn ensure(
     client: &aws_sdk_dynamodb::Client,
     config: &Config,
+    mut backoff: Backoff,
 ) -> Result<DynamoTable, Failure> {
     let table = DynamoTable::new(client, config.lease.table.as_str());
-    let ensured = table
-        .ensure(&table_spec(config), tokio::time::sleep)
-        .await?;
+    let spec = table_spec(config);
+    let ensured = loop {
+        match table.ensure(&spec, tokio::time::sleep).await {
+            Ok(ensured) => break ensured,
+            Err(
+                error @ EnsureError::Failed {
+                    transient: true, ..
+                },
+            ) => {
+                let wait = backoff.next_wait();
+                tracing::warn!(retry_in = ?wait, "cannot start yet: {error}");
+                tokio::time::sleep(wait).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
     for warning in &ensured.warnings {
         tracing::warn!(table = %config.lease.table, "{warning}");
     }

@@ -2,6 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
+use shardkeeper::local::faults::{Action, Rule, Service};
 use tokio::process::Child;
 
 use crate::world::{World, done};
@@ -229,4 +230,30 @@ fn a_duplicate_worker_id_is_6() {
     done(ended.expect("it ends"))
         .exits(6)
         .says(&["worker id ann"]);
+}
+
+#[test]
+fn aws_that_is_away_at_the_start_is_waited_for() {
+    let world = World::new();
+    world.stream("orders", 1);
+    for (service, operation) in [
+        (Service::Kinesis, "DescribeStreamSummary"),
+        (Service::DynamoDb, "DescribeTable"),
+    ] {
+        world.fault(Rule::new(Action::Cut).on(service, operation).times(3));
+    }
+    let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
+    until_held(&world, "ann");
+    signal(&worker, rustix::process::Signal::TERM);
+    done(
+        world
+            .runtime
+            .block_on(worker.wait_with_output())
+            .expect("it ends"),
+    )
+    .exits(0)
+    .says(&[
+        "cannot start yet: table orders-app cannot be set up",
+        "cannot start yet: DescribeStreamSummary of orders",
+    ]);
 }

@@ -99,7 +99,7 @@ pub(super) fn exit(findings: &[Finding]) -> Exit {
 }
 
 pub(super) async fn check(config: &Config) -> Vec<Finding> {
-    let aws = Aws::load().await;
+    let aws = Aws::load(config.default_region()).await;
     let mut findings = Vec::new();
     match aws.credentials().await {
         Ok(identity) => findings.push(Finding::new(

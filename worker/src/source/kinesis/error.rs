@@ -1,6 +1,6 @@
 //! From the SDK's errors to ours.
 
-use aws_sdk_kinesis::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_kinesis::error::{ProvideErrorMetadata, SdkError};
 
 use crate::source::SourceError;
 
@@ -8,12 +8,11 @@ use crate::source::SourceError;
 pub(crate) fn failed<E, R>(error: SdkError<E, R>) -> SourceError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug,
+    R: std::fmt::Debug + 'static,
 {
     let SdkError::ServiceError(service) = &error else {
         // The chain of causes says more than "dispatch failure".
-        let text = DisplayErrorContext(&error).to_string();
-        return SourceError::Failed(text);
+        return SourceError::Failed(lease::with_causes(&error));
     };
     let code = service.err().code().unwrap_or("unknown error").to_owned();
     let message = service.err().message().unwrap_or_default();
