@@ -6,14 +6,17 @@
 //! While a batch is handled the reader goes on, within the byte budget. Before each call of the handler the belief in
 //! the lease is checked against the clock. The task never talks to the table: it reports, and is told to stop.
 
+mod halting;
+mod lifecycle;
 pub(crate) mod meter;
 mod reader;
+mod report;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use checkpoint::{Deaggregator, HashRange, HashRangePolicy, Position};
-use lease::{Lease, LeaseKey, Shard, Time, leases::Halt, renew::Tenure};
-use tokio::sync::{mpsc, oneshot, watch};
+use checkpoint::{Deaggregator, HashRange, HashRangePolicy};
+use lease::{Lease, Shard, Time, leases::Halt};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     backoff::{Backoff, Random},
@@ -28,28 +31,11 @@ use crate::{
         polling::{Pace, Polling},
     },
 };
+use halting::{End, Halting};
 use meter::Meter;
 use reader::{Reader, Step};
-
-/// What a consumer tells the coordinator.
-#[derive(Debug)]
-pub(crate) enum Report {
-    /// A processor wants its watermark stored now.
-    Checkpoint {
-        key: LeaseKey,
-        tenure: Tenure,
-        position: Position,
-        stored: oneshot::Sender<bool>,
-    },
-    /// The last record is settled; the task is over.
-    ShardEnded {
-        key: LeaseKey,
-        tenure: Tenure,
-        children: Vec<Shard>,
-    },
-    /// The task is over.
-    Stopped { key: LeaseKey, tenure: Tenure },
-}
+use report::LastWord;
+pub(crate) use report::Report;
 
 /// How records are handed over; the same for every shard of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -84,14 +70,6 @@ pub(crate) struct Parts<S, P> {
     pub(crate) patience: Duration,
 }
 
-/// Why the loop ended.
-enum End {
-    Ended(Vec<Shard>),
-    Drained,
-    Lost,
-    Cancelled,
-}
-
 /// Reads one shard until its end, or until told to stop; reports exactly once that it is over.
 pub(crate) async fn consume<S: Source, P: Processor>(parts: Parts<S, P>) {
     let (key, tenure, reports) = (
@@ -99,34 +77,13 @@ pub(crate) async fn consume<S: Source, P: Processor>(parts: Parts<S, P>) {
         parts.context.tenure,
         parts.reports.clone(),
     );
-    // Also when the processor panics, or the task is aborted.
-    let mut last_word = LastWord {
-        report: Some(Report::Stopped {
-            key: key.clone(),
-            tenure,
-        }),
-        reports,
-    };
+    let mut last_word = LastWord::stopped(key.clone(), tenure, reports);
     if let End::Ended(children) = Consumer::new(parts).run().await {
-        last_word.report = Some(Report::ShardEnded {
+        last_word.say(Report::ShardEnded {
             key,
             tenure,
             children,
         });
-    }
-}
-
-struct LastWord {
-    report: Option<Report>,
-    reports: mpsc::UnboundedSender<Report>,
-}
-
-impl Drop for LastWord {
-    fn drop(&mut self) {
-        if let Some(report) = self.report.take() {
-            // Nobody listens any more: the worker is gone.
-            let _ = self.reports.send(report);
-        }
     }
 }
 
@@ -142,37 +99,6 @@ struct Consumer<S, P> {
     retry: Backoff,
     meter: Meter,
     patience: Duration,
-}
-
-/// What the consumer was told.
-struct Halting(watch::Receiver<Option<Halt>>);
-
-impl Halting {
-    fn told(&self) -> Option<Halt> {
-        *self.0.borrow()
-    }
-
-    /// Whether everything that runs is to be cut off.
-    fn cuts(&self) -> bool {
-        matches!(self.told(), Some(Halt::Lost | Halt::Cancel))
-    }
-
-    fn drains(&self) -> bool {
-        self.told().is_some()
-    }
-
-    /// Waits until told something new. A coordinator that is gone says nothing more; it aborts this task.
-    async fn changed(&mut self) {
-        if self.0.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    async fn until_cut(&mut self) {
-        while !self.cuts() {
-            self.changed().await;
-        }
-    }
 }
 
 impl<S: Source, P: Processor> Consumer<S, P> {
@@ -195,7 +121,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
         let range = lease.range.unwrap_or(HashRange::FULL);
         let polling = Polling::new(
             lease.shard.clone(),
-            start(&lease),
+            From::resuming(&lease),
             delivery.pace,
             random.fork(),
             clock.mono(),
@@ -236,16 +162,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
     async fn run(mut self) -> End {
         let end = self.read_to_the_end().await;
         if let End::Lost = end {
-            let until = self.clock.mono() + self.patience;
-            tokio::select! {
-                biased;
-                () = self.processor.lease_lost() => {}
-                () = self.clock.sleep_until(until) => tracing::error!(
-                    stream = %self.context.stream,
-                    shard = %self.context.shard,
-                    "handler does not return from lease_lost and is cut off"
-                ),
-            }
+            self.part().await;
         }
         end
     }
@@ -263,30 +180,6 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                 }
                 Next::End(children) => return self.end_shard(children).await,
                 Next::Told => return self.stop().await,
-            }
-        }
-    }
-
-    async fn initialize(&mut self) -> Option<End> {
-        loop {
-            let context = self.context.clone();
-            self.progress.busy(Some(self.clock.mono()));
-            let result = {
-                let call = self.processor.initialize(&context);
-                cut_off(&mut self.halt, call).await
-            };
-            self.progress.busy(None);
-            match result {
-                None => return Some(self.cut()),
-                Some(Ok(())) => {
-                    self.retry.succeeded();
-                    return None;
-                }
-                Some(Err(error)) => {
-                    if let Some(end) = self.wait_after_failure("initialize", &error).await {
-                        return Some(end);
-                    }
-                }
             }
         }
     }
@@ -313,16 +206,9 @@ impl<S: Source, P: Processor> Consumer<S, P> {
             tokio::select! {
                 biased;
                 () = self.halt.changed() => {}
-                step = self.reader.step(self.inbox.bytes()) => self.take_in(step),
+                step = self.reader.step(self.inbox.bytes()) => take_in(&mut self.inbox, step, &self.clock),
                 () = self.clock.sleep_until(due) => {}
             }
-        }
-    }
-
-    fn take_in(&mut self, step: Step) {
-        if let Step::Page(page, reserved) = step {
-            let now = self.clock.mono();
-            self.inbox.push(page.records, page.behind, reserved, now);
         }
     }
 
@@ -398,10 +284,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                     () = self.halt.changed() => if self.halt.cuts() { break None },
                     result = &mut call => break Some(result),
                     step = self.reader.step(self.inbox.bytes()), if reading => {
-                        if let Step::Page(page, reserved) = step {
-                            let now = self.clock.mono();
-                            self.inbox.push(page.records, page.behind, reserved, now);
-                        }
+                        take_in(&mut self.inbox, step, &self.clock);
                     }
                 }
             }
@@ -413,83 +296,6 @@ impl<S: Source, P: Processor> Consumer<S, P> {
             .handler_ended(!matches!(result, Some(Ok(()))), took);
         result
     }
-
-    /// Waits before another try; ends early when told to stop.
-    async fn wait_after_failure(&mut self, call: &str, error: &HandlerError) -> Option<End> {
-        let wait = self.retry.next_wait();
-        tracing::warn!(
-            stream = %self.context.stream,
-            shard = %self.context.shard,
-            failures = self.retry.failures(),
-            retry_in = ?wait,
-            "handler failed in {call}: {error}"
-        );
-        let until = self.clock.mono() + wait;
-        loop {
-            if self.halt.drains() {
-                return Some(self.stop().await);
-            }
-            tokio::select! {
-                biased;
-                () = self.halt.changed() => {}
-                () = self.clock.sleep_until(until) => return None,
-            }
-        }
-    }
-
-    /// Everything is handed over: the processor has the last word before the end is settled.
-    async fn end_shard(&mut self, children: Vec<Shard>) -> End {
-        self.progress.reach_end();
-        loop {
-            self.progress.busy(Some(self.clock.mono()));
-            let result = {
-                let call = self.processor.shard_ended(&self.checkpointer);
-                cut_off(&mut self.halt, call).await
-            };
-            self.progress.busy(None);
-            let error = match result {
-                None => return self.cut(),
-                Some(Ok(())) if self.processor.commit() == Commit::Auto => {
-                    self.progress.settle_all();
-                    return End::Ended(children);
-                }
-                Some(Ok(())) if self.progress.ended() => return End::Ended(children),
-                Some(Ok(())) => {
-                    "the shard has ended, but the processor did not checkpoint its end".into()
-                }
-                Some(Err(error)) => error,
-            };
-            if let Some(end) = self.wait_after_failure("shard_ended", &error).await {
-                return end;
-            }
-        }
-    }
-
-    /// Told to drain: the batch in hand is complete, the processor has its last chance to checkpoint.
-    async fn stop(&mut self) -> End {
-        if !self.halt.cuts() {
-            let result = {
-                let call = self.processor.shutdown_requested(&self.checkpointer);
-                cut_off(&mut self.halt, call).await
-            };
-            match result {
-                Some(Ok(())) => return End::Drained,
-                Some(Err(error)) => {
-                    tracing::warn!(shard = %self.context.shard, "handler failed in shutdown_requested: {error}");
-                    return End::Drained;
-                }
-                None => {}
-            }
-        }
-        self.cut()
-    }
-
-    fn cut(&self) -> End {
-        match self.halt.told() {
-            Some(Halt::Lost) => End::Lost,
-            _ => End::Cancelled,
-        }
-    }
 }
 
 enum Next {
@@ -498,24 +304,9 @@ enum Next {
     Told,
 }
 
-/// Runs a call of the processor until it is done or cut off (`None`).
-async fn cut_off<T>(halt: &mut Halting, call: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        () = halt.until_cut() => None,
-        result = call => Some(result),
-    }
-}
-
-/// Where the reader of a lease begins.
-///
-/// A stored number means AT, not after: the rest of its aggregate has to come again, and what is done is skipped.
-/// `LATEST` is where the row was pinned; a sentinel without a pin is read from the beginning, which loses nothing.
-fn start(lease: &Lease) -> From {
-    match (&lease.checkpoint, lease.pinned) {
-        (Position::At { sequence, .. }, _) => From::At(sequence.clone()),
-        (Position::Latest | Position::AtTimestamp, Some(pinned)) => From::AtTimestamp(pinned),
-        _ => From::TrimHorizon,
+fn take_in(inbox: &mut Inbox, step: Step, clock: &Clock) {
+    if let Step::Page(page, reserved) = step {
+        inbox.push(page.records, page.behind, reserved, clock.mono());
     }
 }
 

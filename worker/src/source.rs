@@ -6,8 +6,8 @@ pub mod polling;
 use std::{collections::BTreeSet, future::Future, time::Duration};
 
 use bytes::Bytes;
-use checkpoint::{KinesisRecord, SequenceNumber};
-use lease::{Shard, ShardId};
+use checkpoint::{KinesisRecord, Position, SequenceNumber};
+use lease::{Lease, Shard, ShardId};
 
 /// A stream of shards. Every call is one attempt; the rules above decide about retries.
 pub trait Source: Send + Sync + 'static {
@@ -46,6 +46,20 @@ pub enum From {
     At(SequenceNumber),
     /// Behind this record.
     After(SequenceNumber),
+}
+
+impl From {
+    /// Where the reader of a lease begins.
+    ///
+    /// A stored number means AT, not after: the rest of its aggregate has to come again, and what is done is skipped.
+    /// `LATEST` is where the row was pinned; a sentinel without a pin is read from the beginning, which loses nothing.
+    pub fn resuming(lease: &Lease) -> From {
+        match (&lease.checkpoint, lease.pinned) {
+            (Position::At { sequence, .. }, _) => From::At(sequence.clone()),
+            (Position::Latest | Position::AtTimestamp, Some(pinned)) => From::AtTimestamp(pinned),
+            _ => From::TrimHorizon,
+        }
+    }
 }
 
 /// An opaque place in a shard, good for five minutes.
@@ -108,6 +122,29 @@ impl SourceError {
             SourceError::NotFound(_) => "not_found",
             SourceError::Denied(_) => "denied",
             SourceError::Failed(_) => "failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_resumes_at_what_is_stored_and_at_the_pin_of_a_sentinel() {
+        let stored = Position::at(7.into(), 2);
+        for (checkpoint, pinned, expected) in [
+            (stored.clone(), None, From::At(7.into())),
+            (stored, Some(1_000), From::At(7.into())),
+            (Position::Latest, Some(1_000), From::AtTimestamp(1_000)),
+            (Position::AtTimestamp, Some(1_000), From::AtTimestamp(1_000)),
+            (Position::Latest, None, From::TrimHorizon),
+            (Position::AtTimestamp, None, From::TrimHorizon),
+            (Position::TrimHorizon, Some(1_000), From::TrimHorizon),
+        ] {
+            let mut lease = Lease::new(None, "shard".into(), checkpoint.clone());
+            lease.pinned = pinned;
+            assert_eq!(From::resuming(&lease), expected, "{checkpoint} {pinned:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use checkpoint::{Aggregator, KinesisRecord, PutRecord, SequenceNumber, UserRecord};
+use checkpoint::{Aggregator, KinesisRecord, Position, PutRecord, SequenceNumber, UserRecord};
 use lease::ShardId;
 
 use super::*;
