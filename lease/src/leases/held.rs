@@ -1,8 +1,8 @@
 //! Held rows: their writes, their answers, and the consumers behind them.
 
-use checkpoint::{HashRange, Position};
+use checkpoint::Position;
 
-use super::{Action, Caller, Fatal, Halt, Leases, Loss, News, Now, Purpose};
+use super::{Action, Caller, Fatal, Halt, Leases, Loss, News, Now, writes::Purpose};
 use crate::{
     id::LeaseKey,
     lease::Lease,
@@ -415,12 +415,6 @@ impl Leases {
         if no_timestamp {
             self.out.push(Action::Tell(News::NoTimestamp(key.clone())));
         }
-    }
-
-    /// The hash range of the row's shard, as Kinesis lists it.
-    fn listed_range(&self, lease: &Lease) -> Option<HashRange> {
-        let shards = self.shards(self.stream_of(lease)?)?;
-        Some(shards.get(&lease.shard)?.range)
     }
 
     /// Where a row without a pin is pinned when it is seized.

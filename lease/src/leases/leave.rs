@@ -3,7 +3,7 @@
 //! Reading goes on until the heir has answered, so no shard stands still while peers run. Without peers, or when none
 //! answers, leases go back to nobody. Rows that are seized by a write that was under way go back at once.
 
-use super::{Action, Halt, Leases, Now, Purpose};
+use super::{Action, Halt, Leases, Now, writes::Purpose};
 use crate::{
     assign::{self, Role},
     id::LeaseKey,
@@ -26,8 +26,7 @@ impl Leases {
         let heirs = assign::heirs(&self.scene(Role::Follower, now), running.clone());
         self.leaving = true;
         self.own_row.next = now.mono;
-        self.queue.clear();
-        self.queued.clear();
+        self.writes.clear_queue();
         self.entitled.clear();
         self.sight.hurry(now.mono);
         for (key, to) in &heirs {
@@ -128,7 +127,6 @@ impl Leases {
         }
         let done = self.held.is_empty()
             && self.winding_down.is_empty()
-            && self.queue.is_empty()
             && self.writes.is_empty()
             && !self.leader.writing()
             && !self.leader.leads(now.mono);

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Leases, News, Now, Purpose, UnderWay};
+use super::{
+    Action, Leases, News, Now,
+    writes::{Purpose, UnderWay},
+};
 use crate::{
     assign::{self, Move, Role, Row, Scene},
-    id::{LeaseKey, ShardId, WorkerId},
+    id::{LeaseKey, ShardId},
     lease::Lease,
     renew::Phase,
     sync,
@@ -55,7 +58,7 @@ impl Leases {
     /// What the sharing rule looks at.
     pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
         let failover = self.settings.timing.failover();
-        let heirs = self.heirs_under_way();
+        let heirs = self.writes.heirs();
         let rows = self
             .sight
             .rows()
@@ -88,29 +91,11 @@ impl Leases {
         }
     }
 
-    /// Whose rows will be by what is queued and under way: a plan must not do the same again with other rows.
-    fn heirs_under_way(&self) -> BTreeMap<&LeaseKey, &WorkerId> {
-        let queued = self.queue.iter().map(|(write, _)| write);
-        let under_way = self.writes.values().map(|under_way| &under_way.write);
-        queued
-            .chain(under_way)
-            .filter_map(|write| {
-                let heir = match write {
-                    Write::Acquire(seize) | Write::Take { seize, .. } => &seize.me,
-                    Write::Assign(assign) => &assign.to,
-                    Write::HandOff { to, .. } => to,
-                    _ => return None,
-                };
-                Some((write.key(), heir))
-            })
-            .collect()
-    }
-
     fn busy(&self, key: &LeaseKey) -> bool {
         self.winding_down.contains_key(key) && !self.held.contains_key(key)
             || self.avoid.contains_key(key)
-            || self.queued.contains(key)
-            || self.writing.contains_key(key) && !self.held.contains_key(key)
+            || self.writes.waits(key)
+            || self.writes.under_way(key) && !self.held.contains_key(key)
             || self.reads.contains_key(key) && !self.held.contains_key(key)
             || self
                 .held
@@ -272,7 +257,7 @@ impl Leases {
 
     /// A throttled or refused write is not repeated at once.
     fn pause(&mut self, key: &LeaseKey, now: Now) {
-        let until = now.mono + self.settings.timing.retry_after(2, self.next_id);
+        let until = now.mono + self.settings.timing.retry_after(2, self.writes.sent());
         let until = self.avoid.get(key).map_or(until, |known| until.max(*known));
         self.avoid.insert(key.clone(), until);
     }

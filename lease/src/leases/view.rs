@@ -13,17 +13,13 @@ use std::{
     time::Duration,
 };
 
-use checkpoint::Position;
-
-use super::{Action, Fatal, Halt, Leases, Loss, News, Now, StreamState};
+use super::{Action, Fatal, Halt, Leases, Loss, News, Now};
 use crate::{
     assign::{Role, Worker},
-    id::{LeaseKey, ShardId, WorkerId},
+    id::{LeaseKey, WorkerId},
     leader::Sighting,
     lease::Lease,
     renew::{Outcome, Phase, Stage},
-    shard::{Shard, Shards},
-    sync,
     table::{Consistency, TableError, View, WorkerRow},
     time::Time,
 };
@@ -335,7 +331,7 @@ impl SeenWorker {
 const STALE_AT_MOST: Duration = Duration::from_secs(2);
 
 impl Leases {
-    /// Reads the table and the shards, when it is time.
+    /// Reads the table, when it is time.
     pub(super) fn look(&mut self, now: Now) {
         if now.mono >= self.list_due() {
             let certain = self.sight.doubtful || !self.sight.loaded() || self.waits();
@@ -347,12 +343,6 @@ impl Leases {
             self.sight.asked = Some((now.mono, consistency));
             self.out.push(Action::List(consistency));
         }
-        for number in 0..self.streams.len() {
-            if now.mono >= self.list_shards_due(&self.streams[number]) {
-                self.streams[number].asked = Some(now.mono);
-                self.out.push(Action::ListShards(number));
-            }
-        }
     }
 
     pub(super) fn list_due(&self) -> Time {
@@ -360,43 +350,6 @@ impl Leases {
             return Time::NEVER;
         }
         self.sight.next.max(self.sight.not_before)
-    }
-
-    /// The leader asks regularly; others once, and whenever a question is open.
-    pub(super) fn list_shards_due(&self, stream: &StreamState) -> Time {
-        let wanted = stream.shards.is_none() || stream.outdated || self.led;
-        if stream.asked.is_some() || self.leaving || !wanted {
-            return Time::NEVER;
-        }
-        stream.next
-    }
-
-    pub(super) fn shards_listed(
-        &mut self,
-        number: usize,
-        shards: Option<(Vec<Shard>, Option<BTreeSet<ShardId>>)>,
-        now: Now,
-    ) {
-        let timing = self.settings.timing;
-        let Some(stream) = self.streams.get_mut(number) else {
-            return;
-        };
-        let Some(asked) = stream.asked.take() else {
-            return;
-        };
-        match shards {
-            // A stream always has shards; an empty list is an answer about something else.
-            Some((shards, open)) if !shards.is_empty() => {
-                stream.shards = Some(Shards::new(shards));
-                stream.open_at_start = open;
-                stream.next = now.mono + timing.list_shards_every();
-                stream.listed = Some(asked);
-                stream.outdated = false;
-                self.replan = true;
-                self.clean_up(number, asked);
-            }
-            _ => stream.next = now.mono + timing.request_timeout().min(Duration::from_secs(1)),
-        }
     }
 
     pub(super) fn listed(&mut self, result: Result<View, TableError>, now: Now) {
@@ -653,52 +606,6 @@ impl Leases {
 
     pub(super) fn forget_worker(&mut self, id: &WorkerId) {
         self.sight.workers.remove(id);
-    }
-
-    /// Whether the parents of a row are done.
-    pub(super) fn startable(&self, lease: &Lease) -> bool {
-        // Only a list of shards that was asked for after the row was seen says that a parent is listed no more.
-        let shards = self
-            .stream_of(lease)
-            .map(|number| &self.streams[number])
-            .filter(|stream| {
-                stream
-                    .listed
-                    .is_some_and(|asked| self.sight.known_before(&lease.key, asked))
-            })
-            .and_then(|stream| stream.shards.as_ref());
-        let row_of = |shard: &ShardId| self.sight.row(&LeaseKey::of(lease.stream.as_ref(), shard));
-        sync::startable(lease, row_of, shards)
-    }
-
-    /// Asks for the shards again where a row cannot be judged by the list at hand.
-    pub(super) fn notice_outdated_shards(&mut self, now: Now) {
-        let mut outdated = BTreeSet::new();
-        for lease in self.sight.rows() {
-            let Some(number) = self.stream_of(lease) else {
-                continue;
-            };
-            let Some(asked) = self.streams[number].listed else {
-                continue;
-            };
-            let orphan = lease.parents.iter().any(|parent| {
-                let key = LeaseKey::of(lease.stream.as_ref(), parent);
-                self.sight.row(&key).is_none()
-            });
-            if orphan
-                && lease.checkpoint == Position::TrimHorizon
-                && !self.sight.known_before(&lease.key, asked)
-            {
-                outdated.insert(number);
-            }
-        }
-        for number in outdated {
-            let stream = &mut self.streams[number];
-            if !stream.outdated {
-                stream.outdated = true;
-                stream.next = stream.next.min(now.mono);
-            }
-        }
     }
 
     pub(super) fn lose(&mut self, key: &LeaseKey, why: Loss, now: Now) {
