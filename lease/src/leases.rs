@@ -3,7 +3,9 @@
 //! ```text
 //!            answers, news of consumers                    what to do
 //!   shell ───────── handle(Event, Now) ─────▶ Leases ───── step(Now) ─────▶ [Action]  ─▶ shell
-//!                                              │  ├ view      what the table shows, and since when (expiry)
+//!                                              │  ├ look      when the table is looked at, and how
+//!                                              │  ├ sight     what it shows, and since when (expiry)
+//!                                              │  ├ workers   who lives, who does what
 //!                                              │  ├ streams   what Kinesis lists, and when it is asked
 //!                                              │  ├ held      one rule per held lease (renew.rs)
 //!                                              │  ├ share     sync + assign → writes on rows that are not held
@@ -25,9 +27,11 @@ mod news;
 
 mod held;
 mod leave;
+mod look;
 mod share;
+mod sight;
 mod streams;
-mod view;
+mod workers;
 
 mod fleet;
 mod presence;
@@ -52,9 +56,10 @@ pub use news::{Fatal, Loss, News};
 pub use settings::{Settings, Stream};
 pub use writes::WriteId;
 
+use look::Lists;
 use presence::OwnRow;
+use sight::Sight;
 use streams::StreamState;
-use view::Sight;
 use writes::Writes;
 
 /// The moment, on both clocks.
@@ -71,6 +76,7 @@ pub struct Now {
 pub struct Leases {
     settings: Settings,
     streams: Vec<StreamState>,
+    lists: Lists,
     sight: Sight,
     leader: Leader,
     led: bool,
@@ -110,7 +116,8 @@ impl Leases {
                 timing.margin(),
                 timing.lock_every(),
             ),
-            sight: Sight::new(now.mono),
+            lists: Lists::new(now.mono),
+            sight: Sight::new(),
             streams,
             settings,
             led: false,
@@ -204,7 +211,7 @@ impl Leases {
             .map(|stream| self.list_shards_due(stream));
         held.chain(streams)
             .chain([
-                self.list_due(),
+                self.lists.due(),
                 self.sight.next_unread(),
                 self.avoid_ends(),
                 self.leader.due(self.wants_to_lead()).unwrap_or(Time::NEVER),

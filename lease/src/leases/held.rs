@@ -197,7 +197,7 @@ impl Leases {
                 self.still_held(key, before);
                 self.hand_over_begun(key);
                 // Where one row is handed over, others may be too.
-                self.sight.hurry(now.mono);
+                self.lists.hurry(now.mono);
             }
             Outcome::Lost(row) => self.lost_to(key, row, now),
             Outcome::Released(row) => self.let_go(key, &row, News::Released(key.clone()), now),
@@ -258,7 +258,7 @@ impl Leases {
             row.checkpoint.clone(),
         )));
         self.out.push(Action::Tell(news));
-        self.sight.hurry(now.mono);
+        self.lists.hurry(now.mono);
         self.replan = true;
     }
 
@@ -283,6 +283,21 @@ impl Leases {
         self.lose(key, Loss::To(row.owner.clone()), now);
     }
 
+    /// A hold that ended otherwise than intended.
+    pub(super) fn lose(&mut self, key: &LeaseKey, why: Loss, now: Now) {
+        let Some(held) = self.held.remove(key) else {
+            return;
+        };
+        self.wind_down(key, &held, Halt::Lost);
+        self.fail_callers(key);
+        self.out.push(Action::Tell(News::Lost {
+            key: key.clone(),
+            why,
+        }));
+        self.lists.hurry(now.mono);
+        self.replan = true;
+    }
+
     /// An heir is named. One that never answers (a Java worker) is not waited for.
     pub(super) fn hand_over_begun(&mut self, key: &LeaseKey) {
         let Some(Phase::HandOver { to, stage, .. }) =
@@ -292,7 +307,7 @@ impl Leases {
         };
         if stage == Stage::Drained {
             self.held.get_mut(key).expect("looked at above").hurry();
-        } else if stage == Stage::Waiting && self.is_java(&to) {
+        } else if stage == Stage::Waiting && self.sight.workers.is_java(&to) {
             self.drain_for_heir(key);
         }
     }

@@ -28,7 +28,7 @@ impl Leases {
         self.own_row.next = now.mono;
         self.writes.clear_queue();
         self.entitled.clear();
-        self.sight.hurry(now.mono);
+        self.lists.hurry(now.mono);
         for (key, to) in &heirs {
             if let Some(held) = self.held.get_mut(key) {
                 held.phase = Phase::HandOver {

@@ -41,13 +41,7 @@ impl Leases {
         let role = self.role(now);
         if role == Role::Leader {
             self.make_missing(now);
-            for (id, updated) in self.stale_workers(now) {
-                self.forget_worker(&id);
-                self.out.push(Action::RemoveWorker {
-                    id,
-                    updated: Some(updated),
-                });
-            }
+            self.remove_stale_workers(now);
         }
         let moves = assign::plan(&self.scene(role, now));
         for step in moves {
@@ -136,7 +130,7 @@ impl Leases {
         // A stream that has no rows at all is new, and the first list was consistent.
         confirmed.extend(first);
         if confirmed.len() < keys.len() {
-            self.sight.hurry(now.mono);
+            self.lists.hurry(now.mono);
         }
         for lease in made {
             if !confirmed.contains(&lease.key) {
@@ -241,14 +235,14 @@ impl Leases {
             // It is there already: made by the leader, or by the reader of the other parent.
             (Purpose::ChildOf(parent), Err(TableError::Changed(_))) => {
                 self.child_made(parent, &key, now);
-                self.sight.hurry(now.mono);
+                self.lists.hurry(now.mono);
             }
             // Somebody was faster: the row, or the next list, tells.
-            (_, Err(TableError::Changed(_))) => self.sight.doubt(now.mono),
+            (_, Err(TableError::Changed(_))) => self.doubt(now),
             // There is no clear answer: the next list tells.
             (_, Err(TableError::Unknown(_) | TableError::Unreadable(_))) => {
                 self.pause(&key, now);
-                self.sight.doubt(now.mono);
+                self.doubt(now);
             }
             (_, Err(_)) => self.pause(&key, now),
             (_, Ok(None)) => {}
@@ -267,7 +261,7 @@ impl Leases {
             held.observed(row, now.mono);
             self.hand_over_begun(key);
         }
-        self.sight.hurry(now.mono);
+        self.lists.hurry(now.mono);
     }
 
     fn tell(&mut self, news: News) {
