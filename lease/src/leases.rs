@@ -7,7 +7,9 @@
 //!                                              │  ├ sight     what it shows, and since when (expiry)
 //!                                              │  ├ workers   who lives, who does what
 //!                                              │  ├ streams   what Kinesis lists, and when it is asked
-//!                                              │  ├ held      one rule per held lease (renew.rs)
+//!                                              │  ├ held      one rule per held lease (renew.rs); callers: who waits for it
+//!                                              │  ├ consumers who reads: started, stopped, given up
+//!                                              │  ├ hand_over rows on their way out; shard_end: children first, then the end
 //!                                              │  ├ share     sync + assign → writes on rows that are not held
 //!                                              │  ├ writes    what waits to be written and what is under way
 //!                                              │  ├ presence  the leader lock and this worker's own row
@@ -25,9 +27,13 @@ mod action;
 mod event;
 mod news;
 
+mod callers;
+mod consumers;
+mod hand_over;
 mod held;
 mod leave;
 mod look;
+mod shard_end;
 mod share;
 mod sight;
 mod streams;
@@ -56,6 +62,7 @@ pub use news::{Fatal, Loss, News};
 pub use settings::{Settings, Stream};
 pub use writes::WriteId;
 
+use callers::Callers;
 use look::Lists;
 use presence::OwnRow;
 use sight::Sight;
@@ -85,7 +92,7 @@ pub struct Leases {
     winding_down: BTreeMap<LeaseKey, Tenure>,
     /// Rows this worker has given up lately.
     avoid: BTreeMap<LeaseKey, Time>,
-    callers: Vec<(LeaseKey, Position, Caller)>,
+    callers: Callers,
     /// Children of shards that were finished here, and until when this worker looks out for them.
     entitled: BTreeMap<LeaseKey, Time>,
     writes: Writes,
@@ -124,7 +131,7 @@ impl Leases {
             held: BTreeMap::new(),
             winding_down: BTreeMap::new(),
             avoid: BTreeMap::new(),
-            callers: Vec::new(),
+            callers: Callers::default(),
             entitled: BTreeMap::new(),
             writes: Writes::default(),
             reads: BTreeMap::new(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use checkpoint::Position;
+
 use super::{
     Action, Leases, News, Now,
     writes::{Purpose, UnderWay},
@@ -11,7 +13,7 @@ use crate::{
     id::{LeaseKey, ShardId},
     lease::Lease,
     renew::Phase,
-    sync,
+    sync::{self, Start},
     table::TableError,
     time::Time,
     write::{Assign, Seize, Write},
@@ -208,6 +210,23 @@ impl Leases {
         })
     }
 
+    /// Where a row without a pin is pinned when it is seized.
+    fn pin(&self, lease: &Lease, now: Now) -> Option<i64> {
+        if lease.pinned.is_some() {
+            return None;
+        }
+        match lease.checkpoint {
+            Position::Latest => Some(now.wall),
+            Position::AtTimestamp => {
+                match self.stream_of(lease).map(|n| self.streams[n].spec.start) {
+                    Some(Start::AtTimestamp(at)) => Some(at),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// The answer to a write on a row that was not held.
     pub(super) fn fleet_answered(
         &mut self,
@@ -230,11 +249,11 @@ impl Leases {
             (Purpose::Fleet, Ok(None)) => self.tell(News::Deleted(key)),
             (Purpose::ChildOf(parent), Ok(Some(row))) => {
                 self.tell(News::Created(key.clone(), row.checkpoint));
-                self.child_made(parent, &key, now);
+                self.child_made(parent, &key);
             }
             // It is there already: made by the leader, or by the reader of the other parent.
             (Purpose::ChildOf(parent), Err(TableError::Changed(_))) => {
-                self.child_made(parent, &key, now);
+                self.child_made(parent, &key);
                 self.lists.hurry(now.mono);
             }
             // Somebody was faster: the row, or the next list, tells.
