@@ -3,7 +3,7 @@
 //! ```text
 //! word   time, id, lease, shard, write     what a row is, and every write that may be done to it
 //! rule   sync, assign, leader, renew        which rows there must be, who reads what, who leads, when a holder writes
-//!        leases                             the one state machine that composes them: handle(event), poll() -> Action
+//!        leases                             the one state machine that composes them: handle(event), step(now) -> [Action]
 //! seam   table                              the table, as the rules need it
 //! wire   memory, dynamodb                   the obvious table, and the real one
 //! ```

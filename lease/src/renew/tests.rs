@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::table::TableError;
 
 fn at(millis: u64) -> Time {
     Time::new(Duration::from_millis(100_000 + millis))
