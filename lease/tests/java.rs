@@ -82,7 +82,7 @@ struct Keeper {
     at: Duration,
     tenures: BTreeMap<LeaseKey, Tenure>,
     handed_over: Vec<(Duration, WorkerId)>,
-    taken: Vec<(Duration, Option<WorkerId>)>,
+    taken: Vec<Option<WorkerId>>,
 }
 
 impl Keeper {
@@ -185,7 +185,7 @@ impl Keeper {
                 return;
             }
             Action::Tell(News::Took { from, .. }) => {
-                self.taken.push((self.at, from));
+                self.taken.push(from);
                 return;
             }
             _ => return,
@@ -209,6 +209,11 @@ impl Keeper {
             seen: None,
         };
         self.table.lock_now(&lock).expect("there is none yet");
+    }
+
+    fn taken_from(&self, java: &Java) -> usize {
+        let from = |taken: &&Option<WorkerId>| **taken == Some(java.id.clone());
+        self.taken.iter().filter(from).count()
     }
 
     fn rows_of(&self, worker: &str) -> usize {
@@ -235,12 +240,8 @@ fn a_java_worker_is_given_its_share_and_time_to_find_it() {
     keeper.run(Some(&mut java), Duration::from_secs(120));
     assert_eq!((keeper.rows_of("keeper"), keeper.rows_of("java")), (2, 2));
     assert_eq!(keeper.handed_over.len(), 2, "{:?}", keeper.handed_over);
-    let back = keeper
-        .taken
-        .iter()
-        .filter(|(_, from)| *from == Some(java.id.clone()));
     assert_eq!(
-        back.count(),
+        keeper.taken_from(&java),
         0,
         "rows were taken back before it could find them"
     );
@@ -265,6 +266,7 @@ fn a_java_worker_that_stopped_is_given_nothing_more() {
         4,
         "its rows are rescued after the failover time"
     );
+    assert_eq!(keeper.taken_from(&java), 2);
     keeper.run(None, Duration::from_secs(150));
     assert_eq!(keeper.rows_of("keeper"), 4);
     assert_eq!(

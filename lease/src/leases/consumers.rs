@@ -5,26 +5,31 @@
 
 use checkpoint::Position;
 
-use super::{Action, Halt, Leases, News, Now};
+use super::{Action, Halt, Leases, News, Now, writes::UnderWay};
 use crate::{
     id::LeaseKey,
     lease::Lease,
     renew::{Held, Phase, Stage, Tenure},
-    time::Time,
+    write::Write,
 };
 
 impl Leases {
-    /// A row that was seized by a write sent at `sent`.
-    pub(super) fn seized(&mut self, row: Lease, sent: Time, how: &'static str, now: Now) {
+    /// A row that was seized by a write.
+    pub(super) fn seized(&mut self, row: Lease, UnderWay { write, sent, .. }: UnderWay, now: Now) {
         let key = row.key.clone();
         self.entitled.remove(&key);
         if row.ended() || now.mono >= self.settings.timing.valid_until(sent) {
             return;
         }
+        let how = write.name();
+        let from = match write {
+            Write::Take { owner, .. } => owner.filter(|owner| *owner != self.settings.me),
+            _ => None,
+        };
         self.out.push(Action::Tell(News::Took {
             key: key.clone(),
             how,
-            from: None,
+            from,
         }));
         let held = Held::new(
             row,

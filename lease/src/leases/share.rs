@@ -239,7 +239,7 @@ impl Leases {
         let key = under_way.write.key().clone();
         match (&purpose, result) {
             (Purpose::Seize, Ok(Some(row))) => {
-                self.seized(row, under_way.sent, under_way.write.name(), now);
+                self.seized(row, under_way, now);
             }
             (Purpose::Fleet, Ok(Some(row))) => match under_way.write {
                 Write::Create(_) => self.tell(News::Created(key, row.checkpoint)),
