@@ -27,12 +27,10 @@ impl Leases {
         }
         self.avoid.retain(|_, until| now.mono < *until);
         self.forget_entitled(now);
-        // Before anything is taken: what is taken stands still no more.
+        // Before anything is taken: what is taken stands still no more, and nothing shows that its reader was dead.
         self.presume_dead(now);
         self.sight
             .expect_unread(self.settings.timing.failover(), now.mono);
-        // Also here: once its rows are taken, nothing shows any more that their reader was dead.
-        self.presume_dead(now);
         self.notice_outdated_shards(now);
         self.start_blocked();
         self.drain_for_ready_heirs();
