@@ -4,7 +4,7 @@
 //! A list is consistent where something does not fit, and where news is waited for. A large table takes time to read:
 //! at most two thirds of the time are spent on it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use super::{Action, Fatal, Leases, Loss, News, Now};
 use crate::{
@@ -113,9 +113,9 @@ impl Leases {
 
     fn see(&mut self, view: View, sent: Time, consistency: Consistency, now: Now) {
         self.lists.failures = 0;
-        for bad in self.sight.newly_unreadable(&view.unreadable) {
-            let (key, reason) = (bad.key.clone(), bad.reason.clone());
-            self.out.push(Action::Tell(News::Unreadable(key, reason)));
+        for bad in self.sight.saw_unreadable(&view.unreadable) {
+            self.out
+                .push(Action::Tell(News::Unreadable(bad.key, bad.reason)));
         }
         let sighting = self.leader.observed(view.lock.as_ref(), sent, now.mono);
         if sighting == Sighting::Twin && consistency == Consistency::Strong {
@@ -125,10 +125,8 @@ impl Leases {
         let timing = self.settings.timing;
         let pace = self.lists.pause(self.look_every(now), &timing) + self.lists.take(&timing);
         let gap = (timing.failover() / 2).max(pace * 2);
-        let unreadable: BTreeSet<String> =
-            view.unreadable.iter().map(|bad| bad.key.clone()).collect();
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
-        self.look_at_held(&gone, &unreadable, consistency, now);
+        self.look_at_held(&gone, consistency, now);
         self.replan = true;
         if sighting == Sighting::Twin {
             self.sight.doubt();
@@ -137,15 +135,9 @@ impl Leases {
     }
 
     /// A list may show that a held row is lost or on its way, earlier than the next renewal.
-    fn look_at_held(
-        &mut self,
-        gone: &[LeaseKey],
-        unreadable: &BTreeSet<String>,
-        consistency: Consistency,
-        now: Now,
-    ) {
+    fn look_at_held(&mut self, gone: &[LeaseKey], consistency: Consistency, now: Now) {
         for key in gone {
-            let certain = consistency == Consistency::Strong && !unreadable.contains(key.as_str());
+            let certain = consistency == Consistency::Strong && !self.sight.unreadable(key);
             if certain && self.held.get(key).is_some_and(|held| !held.writing()) {
                 self.lose(key, Loss::Deleted, now);
             } else if self.held.contains_key(key) {

@@ -13,6 +13,7 @@ use crate::{
     id::{LeaseKey, ShardId},
     lease::Lease,
     renew::Phase,
+    shard::Shard,
     sync::{self, Start},
     table::TableError,
     time::Time,
@@ -97,7 +98,8 @@ impl Leases {
                 .is_some_and(|held| !matches!(held.phase, Phase::Running | Phase::Blocked))
     }
 
-    /// Rows of every stream that the table lacks.
+    /// Rows of every stream that the table lacks. One that cannot be read is not lacking: it is left to the operator, who
+    /// was told. Nor is a stream new that has only such rows: where it began is written in them.
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
         let mut first = Vec::new();
@@ -111,8 +113,13 @@ impl Leases {
                 .filter(|lease| lease.stream == stream.spec.id)
                 .map(|lease| (lease.shard.clone(), lease))
                 .collect();
+            let id = stream.spec.id.as_ref();
+            let spoilt = |shard: &Shard| self.sight.unreadable(&LeaseKey::of(id, &shard.id));
+            if leases.is_empty() && shards.iter().any(spoilt) {
+                continue;
+            }
             let missing = sync::missing(&sync::Scene {
-                stream: stream.spec.id.as_ref(),
+                stream: id,
                 made_for: Some(&stream.spec.made_for),
                 start: stream.spec.start,
                 shards,
@@ -123,7 +130,8 @@ impl Leases {
             if leases.is_empty() && !self.sight.doubtful() {
                 first.extend(missing.iter().map(|lease| lease.key.clone()));
             }
-            made.extend(missing);
+            let lacking = |lease: &Lease| !self.sight.unreadable(&lease.key);
+            made.extend(missing.into_iter().filter(lacking));
         }
         let keys = made.iter().map(|lease| lease.key.clone()).collect();
         let mut confirmed = self.sight.confirmed_missing(&keys);
@@ -249,8 +257,8 @@ impl Leases {
                 self.tell(News::Created(key.clone(), row.checkpoint));
                 self.child_made(parent, &key);
             }
-            // It is there already: made by the leader, or by the reader of the other parent.
-            (Purpose::ChildOf(parent), Err(TableError::Changed(_))) => {
+            // It is there already: made by the leader, or by the reader of the other parent – and perhaps spoilt since.
+            (Purpose::ChildOf(parent), Err(TableError::Changed(_) | TableError::Unreadable(_))) => {
                 self.child_made(parent, &key);
                 self.lists.hurry(now.mono);
             }

@@ -31,6 +31,7 @@ pub(super) struct Sight {
     pub(super) workers: Workers,
     /// Rows that were made or removed by this process, and when: a list asked for before does not know.
     touched: BTreeMap<LeaseKey, Time>,
+    /// Rows of the last list that cannot be read.
     unreadable: BTreeSet<String>,
     last_good: Option<Time>,
     /// A pause between two lists that is longer than this is a gap.
@@ -217,12 +218,19 @@ impl Sight {
         seen.lease = lease;
     }
 
-    /// Of the rows that cannot be read, those that were not noticed before.
-    pub(super) fn newly_unreadable<'a>(&mut self, rows: &'a [Unreadable]) -> Vec<&'a Unreadable> {
-        let known = &mut self.unreadable;
+    /// Takes in which rows of a list cannot be read. Returns those that the list before did not show so.
+    pub(super) fn saw_unreadable(&mut self, rows: &[Unreadable]) -> Vec<Unreadable> {
+        let now = rows.iter().map(|row| row.key.clone()).collect();
+        let before = std::mem::replace(&mut self.unreadable, now);
         rows.iter()
-            .filter(|row| known.insert(row.key.clone()))
+            .filter(|row| !before.contains(&row.key))
+            .cloned()
             .collect()
+    }
+
+    /// The row is there, but cannot be read.
+    pub(super) fn unreadable(&self, key: &LeaseKey) -> bool {
+        self.unreadable.contains(key.as_str())
     }
 
     /// Rows with a reader, and whether they stand still. Rows at their end have none.

@@ -7,7 +7,8 @@ use std::{
 
 use checkpoint::Position;
 use lease::{
-    Lease, LeaseKey, MemoryTable, Session, Shard, Time, Timing, WorkerId, WorkerRow,
+    Lease, LeaseKey, MemoryTable, Session, Shard, TableError, Time, Timing, Unreadable, WorkerId,
+    WorkerRow,
     leases::{Action, Event, Fatal, Halt, Leases, Loss, News, Now, Settings, Stream},
     renew::Tenure,
     sync::Start,
@@ -36,6 +37,9 @@ pub(crate) struct World {
     pub(crate) table: MemoryTable,
     pub(crate) shards: Vec<Shard>,
     pub(crate) machines: Vec<Machine>,
+    /// Rows that are there and cannot be read, and how often one of them was to be made.
+    pub(crate) unreadable: BTreeSet<LeaseKey>,
+    pub(crate) collisions: usize,
     now: Duration,
 }
 
@@ -45,6 +49,8 @@ impl World {
             table: MemoryTable::new(),
             shards,
             machines: Vec::new(),
+            unreadable: BTreeSet::new(),
+            collisions: 0,
             now: Duration::from_secs(100),
         }
     }
@@ -124,11 +130,23 @@ impl World {
     fn act(&mut self, number: usize, action: Action, now: Now) {
         let (table, machine) = (&self.table, &mut self.machines[number]);
         let answer = match action {
-            Action::List(_) => Event::Listed(Ok(table.view())),
+            Action::List(_) => {
+                let mut view = table.view();
+                view.unreadable = self.unreadable.iter().map(spoilt).collect();
+                Event::Listed(Ok(view))
+            }
             Action::ListShards(stream) => Event::ShardsListed {
                 stream,
                 shards: Some((self.shards.clone(), Some(BTreeSet::new()))),
             },
+            Action::Write(id, write) if self.unreadable.contains(write.key()) => {
+                self.collisions += 1;
+                let said = spoilt(write.key()).reason;
+                Event::Written {
+                    id,
+                    result: Err(TableError::Unreadable(said)),
+                }
+            }
             Action::Write(id, write) => Event::Written {
                 id,
                 result: table.write_now(&write),
@@ -192,5 +210,12 @@ impl World {
     pub(crate) fn owner(&self, shard: &str) -> Option<String> {
         let row = self.table.row(&LeaseKey::from(shard))?;
         Some(row.owner?.to_string())
+    }
+}
+
+fn spoilt(key: &LeaseKey) -> Unreadable {
+    Unreadable {
+        key: key.to_string(),
+        reason: "`leaseCounter` is of type S, not N".into(),
     }
 }

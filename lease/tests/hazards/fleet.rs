@@ -184,6 +184,59 @@ fn a_finished_lease_is_neither_taken_nor_renewed() {
 }
 
 #[test]
+fn a_row_that_cannot_be_read_is_left_alone_and_the_others_are_read() {
+    let mut world = World::new(open(3));
+    world.unreadable.insert("shard-0".into());
+    world.table.put(Lease::new(
+        None,
+        "shard-1".into(),
+        Position::at(1.into(), 0),
+    ));
+    world.join("one");
+    world.run(seconds(60));
+    assert_eq!(world.collisions, 0, "it is there, and is not made");
+    assert_eq!(world.owner("shard-1").as_deref(), Some("one"));
+    assert_eq!(world.owner("shard-2").as_deref(), Some("one"));
+}
+
+#[test]
+fn a_stream_that_has_only_rows_that_cannot_be_read_is_not_taken_for_new() {
+    let mut world = World::new(open(2));
+    world.unreadable.insert("shard-0".into());
+    world.join("one");
+    world.run(seconds(60));
+    assert_eq!((world.owner("shard-1"), world.collisions), (None, 0));
+    // Once an operator has removed the row, the stream is new.
+    world.unreadable.clear();
+    world.run(seconds(60));
+    assert_eq!(world.machines[0].running.len(), 2);
+}
+
+#[test]
+fn a_child_whose_row_cannot_be_read_does_not_keep_its_parent_from_ending() {
+    let child = shard("child", &["shard-0"], false);
+    let mut world = World::new(open(1));
+    let one = world.join("one");
+    world.run(seconds(5));
+    let key = LeaseKey::from("shard-0");
+    let tenure = world.machines[one].running.remove(&key).expect("it reads");
+    world.unreadable.insert("child".into());
+    let children = vec![child];
+    world.hear(
+        one,
+        Event::ShardEnded {
+            key: key.clone(),
+            tenure,
+            children,
+        },
+    );
+    world.run(seconds(10));
+    let row = world.table.row(&key).expect("it stays");
+    assert!(row.ended(), "{row:?}");
+    assert_eq!(world.collisions, 1);
+}
+
+#[test]
 fn of_two_processes_with_one_id_the_first_ends_when_it_sees_the_other() {
     let mut world = World::new(open(2));
     let first = world.join("same");
