@@ -109,9 +109,7 @@ impl Leases {
                 }
                 Phase::Ended { .. } => continue,
             }
-            if self.held[&key].started {
-                self.halt(&key, Halt::Cancel);
-            }
+            self.halt(&key, Halt::Cancel);
         }
     }
 
