@@ -149,16 +149,31 @@ impl Leases {
         self.avoid.insert(key.clone(), until);
     }
 
-    /// A consumer makes no progress: it is cut off, and the row goes to nobody.
+    /// A consumer makes no progress: it is cut off, and the row goes to nobody, or to the heir it names.
     pub(super) fn stuck(&mut self, key: &LeaseKey, tenure: Tenure, now: Now) {
         let Some(held) = self.held.get_mut(key).filter(|held| held.tenure == tenure) else {
             return;
         };
-        if held.phase == Phase::Running {
-            held.phase = Phase::Leaving {
-                since: now.mono,
-                stage: Stage::Cut,
-            };
+        let (since, stage) = (now.mono, Stage::Cut);
+        match &held.phase {
+            Phase::Running
+            | Phase::Leaving {
+                stage: Stage::Draining,
+                ..
+            } => held.phase = Phase::Leaving { since, stage },
+            // Also for an heir that does not answer: the row would be taken back, and renewed for ever.
+            Phase::HandOver {
+                to,
+                stage: Stage::Offered | Stage::Waiting | Stage::Draining,
+                ..
+            } => {
+                let to = to.clone();
+                held.phase = Phase::HandOver { to, since, stage };
+            }
+            Phase::Blocked
+            | Phase::HandOver { .. }
+            | Phase::Leaving { .. }
+            | Phase::Ended { .. } => {}
         }
         self.leave_alone(key, now);
         self.out.push(Action::Tell(News::Stuck(key.clone())));

@@ -7,7 +7,7 @@ use std::{
 
 use checkpoint::{HashRange, Position};
 use lease::{
-    Lease, LeaseKey, ShardId, StreamId, WorkerId, WorkerRow,
+    Lease, LeaseKey, ShardId, StreamId, WorkerId, WorkerRow, Write,
     assign::{self, Move, Role, Row, Worker},
     leases::{Event, Fatal, Halt, Loss},
 };
@@ -392,4 +392,24 @@ fn a_consumer_that_cannot_be_cut_off_does_not_keep_its_shard() {
     let readers: BTreeSet<_> = world.machines[one].running.keys().collect();
     assert!(readers.contains(&key), "the test's consumer still runs");
     assert_eq!(world.owner(key.as_str()).as_deref(), Some("two"));
+}
+
+#[test]
+fn a_consumer_that_cannot_be_cut_off_does_not_keep_its_shard_for_an_heir_that_never_answers() {
+    let mut world = World::new(open(1));
+    let one = world.join("one");
+    world.run(seconds(2));
+    let key = LeaseKey::from("shard-0");
+    let tenure = world.machines[one].running[&key];
+    let offer = Write::HandOff {
+        key: key.clone(),
+        from: "one".into(),
+        to: "never-there".into(),
+    };
+    world.table.write_now(&offer).expect("it is held");
+    world.run(seconds(5));
+    world.machines[one].deaf = true;
+    world.hear(one, Event::Stuck { key, tenure });
+    world.run(FAILOVER * 3 + seconds(1));
+    assert_eq!(world.machines[one].losses, [Loss::Stuck]);
 }
