@@ -2,26 +2,28 @@
 
 mod input;
 mod key;
+mod pump;
+mod rate;
 mod report;
+mod target;
 
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use super::{
-    ConfigArgs,
-    exit::{Exit, Failure, conclude},
-    run::told_to_stop,
-};
+use super::exit::{Exit, Failure, conclude};
 use crate::{
     aws::Aws,
     backoff::Random,
     clock::Clock,
-    config::{Access, ByteSize, Endpoint, Problem, Region, StreamArn, StreamName, duration_from},
+    config::{ByteSize, Endpoint, Problem, Region, duration_from},
     limits,
     producer::{Options, Producer, ProducerError},
 };
-use input::{BadInput, Input, Item};
+use input::Input;
 use key::KeyRule;
+use pump::{Ended, Pump};
+use rate::Rate;
 use report::{Progress, Report};
+use target::target;
 
 /// Arguments of `put`.
 #[derive(clap::Args, Debug)]
@@ -110,34 +112,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Records per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Rate(f64);
-
-impl std::str::FromStr for Rate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (number, seconds) = match text.split_once('/') {
-            None | Some((_, "s")) => (text.trim_end_matches("/s"), 1.0),
-            Some((number, "m")) => (number, 60.0),
-            Some((number, "h")) => (number, 3_600.0),
-            Some(_) => (text, 1.0),
-        };
-        let number: Option<u32> = number.parse().ok().filter(|number| *number > 0);
-        number
-            .map(|number| Rate(f64::from(number) / seconds))
-            .ok_or_else(|| "write a whole number and /s, /m or /h, e.g. 500/s".to_owned())
-    }
-}
-
-impl Rate {
-    /// When record `number` (from 0) is due, after the start.
-    fn due(self, number: u64) -> Duration {
-        Duration::try_from_secs_f64(number as f64 / self.0).unwrap_or(Duration::MAX)
-    }
-}
-
 fn aggregate_size(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text
         .parse()
@@ -149,13 +123,6 @@ fn aggregate_size(text: &str) -> Result<ByteSize, String> {
     Err(format!(
         "an aggregate is one Kinesis record: 64 bytes to {most}, and no more than the stream is set to (1MiB unless changed)"
     ))
-}
-
-/// A stream and how to reach it.
-struct Target {
-    name: String,
-    arn: Option<String>,
-    access: Access,
 }
 
 pub(crate) fn main(args: Args) -> Exit {
@@ -232,206 +199,9 @@ impl From<ProducerError> for Failure {
     }
 }
 
-fn target(args: &Args) -> Result<Target, Failure> {
-    let usage = |problem: Problem| Failure::new(Exit::Usage, format!("--stream: {problem}"));
-    let mut target = match (&args.config, &args.stream) {
-        (Some(file), name) => of_config(file, &args.sets, name.as_deref())?,
-        (None, Some(arn)) if arn.starts_with("arn:") => {
-            let arn = StreamArn::new(arn).map_err(usage)?;
-            Target {
-                name: arn.name().to_string(),
-                access: Access {
-                    region: Some(arn.region().clone()),
-                    ..Access::default()
-                },
-                arn: Some(arn.as_str().to_owned()),
-            }
-        }
-        (None, name) => Target {
-            name: StreamName::new(name.as_deref().unwrap_or_default())
-                .map_err(usage)?
-                .to_string(),
-            arn: None,
-            access: Access::default(),
-        },
-    };
-    if let Some(region) = &args.region {
-        target.access.region = Some(region.clone());
-    }
-    if let Some(endpoint) = &args.endpoint {
-        target.access.endpoint = Some(endpoint.clone());
-    }
-    Ok(target)
-}
-
-fn of_config(
-    file: &std::path::Path,
-    sets: &[String],
-    name: Option<&str>,
-) -> Result<Target, Failure> {
-    let config = ConfigArgs {
-        config: file.to_owned(),
-        sets: sets.to_vec(),
-    }
-    .load()?;
-    let named =
-        |stream: &&crate::config::Stream| name.is_none_or(|name| stream.name.as_str() == name);
-    let Some(stream) = config.streams.iter().find(named) else {
-        let names: Vec<_> = config
-            .streams
-            .iter()
-            .map(|stream| stream.name.as_str())
-            .collect();
-        let text = format!(
-            "{} has no stream {:?}; it has {}",
-            file.display(),
-            name.unwrap_or_default(),
-            names.join(", ")
-        );
-        return Err(Failure::new(Exit::Usage, text));
-    };
-    Ok(Target {
-        name: stream.name.to_string(),
-        arn: stream.arn.as_ref().map(|arn| arn.as_str().to_owned()),
-        access: stream.access.clone(),
-    })
-}
-
-/// Why taking records ended. What was taken by then has been put, or is reported as not put.
-#[derive(Debug)]
-enum Ended {
-    /// There was nothing more.
-    AllRead,
-    /// A line could not be read.
-    BadInput(BadInput),
-    /// The stream takes nothing.
-    Fatal(ProducerError),
-    /// By a signal, after this record.
-    Told(u64),
-    /// By a second signal: something may be left.
-    AtOnce,
-}
-
-/// Moves records from the input to the producer.
-struct Pump<'a> {
-    producer: &'a mut Producer,
-    input: Input,
-    rate: Option<Rate>,
-    clock: &'a Clock,
-    progress: Progress,
-}
-
-enum Event {
-    Told,
-    Tick,
-    Read(Option<Vec<Result<Item, BadInput>>>),
-    Due,
-    Fatal(ProducerError),
-}
-
-impl Pump<'_> {
-    async fn run(&mut self) -> Result<Ended, Failure> {
-        let ended = self.read().await?;
-        self.progress.clear();
-        if matches!(ended, Ended::Fatal(_)) {
-            return Ok(ended);
-        }
-        let told = told_to_stop();
-        tokio::select! {
-            biased;
-            told = told => told.map(|()| Ended::AtOnce),
-            flushed = self.producer.flush() => Ok(match flushed {
-                Ok(()) => ended,
-                Err(error) => Ended::Fatal(error),
-            }),
-        }
-    }
-
-    async fn read(&mut self) -> Result<Ended, Failure> {
-        let mut told = std::pin::pin!(told_to_stop());
-        let mut tick = tokio::time::interval(Progress::EVERY);
-        let start = self.clock.mono();
-        let mut number = 0;
-        let mut waiting = VecDeque::new();
-        let mut last = 0;
-        loop {
-            let due = start + self.rate.map_or(Duration::ZERO, |rate| rate.due(number));
-            let event = tokio::select! {
-                biased;
-                told = &mut told => { told?; Event::Told }
-                _ = tick.tick() => Event::Tick,
-                read = self.input.next(), if waiting.is_empty() => Event::Read(read),
-                () = self.clock.sleep_until(due), if !waiting.is_empty() => Event::Due,
-                error = self.producer.drive() => Event::Fatal(error),
-            };
-            match event {
-                Event::Told => return Ok(Ended::Told(last)),
-                Event::Tick => {
-                    let elapsed = self.clock.mono().since(start);
-                    self.progress.show(self.producer.summary(), elapsed);
-                }
-                Event::Read(None) => return Ok(Ended::AllRead),
-                Event::Read(Some(items)) => waiting.extend(items),
-                Event::Fatal(error) => return Ok(Ended::Fatal(error)),
-                Event::Due => {
-                    // Without a rate, everything that waits is due.
-                    let count = if self.rate.is_some() {
-                        1
-                    } else {
-                        waiting.len()
-                    };
-                    number += count as u64;
-                    // Dropped in the middle, `put` has taken its record all the same; those behind it are not put.
-                    let ended = tokio::select! {
-                        biased;
-                        ended = put_all(self.producer, waiting.drain(..count), &mut last) => Some(ended),
-                        told = &mut told => { told?; None }
-                    };
-                    match ended {
-                        None => return Ok(Ended::Told(last)),
-                        Some(Err(ended)) => return Ok(ended),
-                        Some(Ok(())) => {}
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Hands records to the producer; `last` is the last one it has taken.
-async fn put_all(
-    producer: &mut Producer,
-    items: impl Iterator<Item = Result<Item, BadInput>>,
-    last: &mut u64,
-) -> Result<(), Ended> {
-    for item in items {
-        let Item { record, tag } = item.map_err(Ended::BadInput)?;
-        *last = tag;
-        producer.put(record, tag).await.map_err(Ended::Fatal)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rates_are_read_and_spread_evenly() {
-        for (text, per_second) in [
-            ("500/s", 500.0),
-            ("500", 500.0),
-            ("30/m", 0.5),
-            ("36/h", 0.01),
-        ] {
-            assert_eq!(text.parse(), Ok(Rate(per_second)), "{text}");
-        }
-        for text in ["", "0/s", "/s", "5/d", "1.5/s", "-1/s", "5/s/s", "x"] {
-            assert!(text.parse::<Rate>().is_err(), "{text}");
-        }
-        assert_eq!(Rate(500.0).due(0), Duration::ZERO);
-        assert_eq!(Rate(500.0).due(250), Duration::from_millis(500));
-    }
 
     #[test]
     fn an_aggregate_is_a_record() {

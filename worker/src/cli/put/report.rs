@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use super::Ended;
+use super::pump::Ended;
 use crate::{cli::look, producer::Summary};
 
 /// Records that could not be put are listed up to this many; `--json` lists all.
