@@ -31,6 +31,7 @@ mod callers;
 mod consumers;
 mod hand_over;
 mod held;
+mod holdings;
 mod leave;
 mod look;
 mod shard_end;
@@ -65,6 +66,7 @@ pub use writes::WriteId;
 use callers::Callers;
 use look::Lists;
 use presence::OwnRow;
+use holdings::Holdings;
 use sight::Sight;
 use streams::StreamState;
 use writes::Writes;
@@ -87,7 +89,7 @@ pub struct Leases {
     sight: Sight,
     leader: Leader,
     led: bool,
-    held: BTreeMap<LeaseKey, Held>,
+    held: Holdings,
     /// Consumers that were told to stop, or ended by themselves, and have not reported yet.
     winding_down: BTreeMap<LeaseKey, Tenure>,
     /// Rows this worker has given up lately.
@@ -128,7 +130,7 @@ impl Leases {
             streams,
             settings,
             led: false,
-            held: BTreeMap::new(),
+            held: Holdings::new(timing),
             winding_down: BTreeMap::new(),
             avoid: BTreeMap::new(),
             callers: Callers::default(),
@@ -207,17 +209,13 @@ impl Leases {
         if self.gone {
             return Time::NEVER;
         }
-        let held = self.held.values().map(|held| {
-            held.due()
-                .min(held.valid_until())
-                .min(self.patience_ends(held))
-        });
         let streams = self
             .streams
             .iter()
             .map(|stream| self.list_shards_due(stream));
-        held.chain(streams)
+        streams
             .chain([
+                self.held.next_due(),
                 self.lists.due(),
                 self.sight.next_unread(),
                 self.avoid_ends(),

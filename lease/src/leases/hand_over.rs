@@ -14,32 +14,32 @@ use crate::{
     id::LeaseKey,
     renew::{Held, Phase, Stage},
     time::Time,
+    timing::Timing,
 };
 
-impl Leases {
-    /// When something must happen to a lease on its way out.
-    pub(super) fn patience_ends(&self, held: &Held) -> Time {
-        let timing = self.settings.timing;
-        match held.phase {
-            Phase::HandOver { .. } if held.writing() => Time::NEVER,
-            Phase::HandOver {
-                since,
-                stage: Stage::Offered | Stage::Waiting,
-                ..
-            } => since + timing.heir_patience(),
-            Phase::HandOver {
-                since,
-                stage: Stage::Draining | Stage::Cut,
-                ..
-            }
-            | Phase::Leaving {
-                since,
-                stage: Stage::Draining | Stage::Cut,
-            } => since + timing.drain_patience(),
-            _ => Time::NEVER,
+/// When something must happen to a lease on its way out.
+pub(super) fn patience_ends(held: &Held, timing: Timing) -> Time {
+    match held.phase {
+        Phase::HandOver { .. } if held.writing() => Time::NEVER,
+        Phase::HandOver {
+            since,
+            stage: Stage::Offered | Stage::Waiting,
+            ..
+        } => since + timing.heir_patience(),
+        Phase::HandOver {
+            since,
+            stage: Stage::Draining | Stage::Cut,
+            ..
         }
+        | Phase::Leaving {
+            since,
+            stage: Stage::Draining | Stage::Cut,
+        } => since + timing.drain_patience(),
+        _ => Time::NEVER,
     }
+}
 
+impl Leases {
     /// What was waited for did not come in time.
     pub(super) fn lose_patience(&mut self, key: &LeaseKey, now: Now) {
         let leaving = self.leaving;

@@ -6,7 +6,7 @@
 
 use checkpoint::Position;
 
-use super::{Action, Fatal, Halt, Leases, Loss, News, Now};
+use super::{Action, Fatal, Halt, Leases, Loss, News, Now, hand_over::patience_ends};
 use crate::{
     id::LeaseKey,
     lease::Lease,
@@ -17,12 +17,12 @@ use crate::{
 impl Leases {
     /// Beliefs that have run out, and patience with heirs and slow consumers.
     pub(super) fn expire(&mut self, now: Now) {
-        let over = |held: &Held| now.mono >= held.valid_until();
-        for key in self.keys_of_held(over) {
+        for key in self.held.due(Held::valid_until, now.mono) {
             self.lose(&key, Loss::Expired, now);
         }
-        let impatient = self.keys_of_held(|held| now.mono >= self.patience_ends(held));
-        for key in impatient {
+        let timing = self.settings.timing;
+        let patience = |held: &Held| patience_ends(held, timing);
+        for key in self.held.due(patience, now.mono) {
             self.lose_patience(&key, now);
         }
     }
@@ -41,8 +41,7 @@ impl Leases {
         watermark: &impl Fn(&LeaseKey, Tenure) -> Option<Position>,
         now: Now,
     ) {
-        let due = self.keys_of_held(|held| now.mono >= held.due());
-        for key in due {
+        for key in self.held.due(Held::due, now.mono) {
             let held = self.held.get_mut(&key).expect("its key was just listed");
             let settled = watermark(&key, held.tenure);
             let next = held.next(settled.as_ref(), now.mono);

@@ -51,7 +51,7 @@ impl Leases {
     /// Rows of children that are still missing are asked for again.
     pub(super) fn ask_for_children(&mut self) {
         let mut missing = Vec::new();
-        for (key, held) in &self.held {
+        for (key, held) in self.held.iter() {
             if let Phase::Ended { todo, .. } = &held.phase {
                 missing.extend(todo.iter().map(|row| (key.clone(), row.clone())));
             }

@@ -200,7 +200,7 @@ impl Leases {
     fn rows_of_others(&self, now: Now) -> impl Iterator<Item = (&LeaseKey, &WorkerId, bool)> {
         self.sight
             .readers(self.settings.timing.failover(), now.mono)
-            .filter(|(key, _, _)| !self.held.contains_key(*key))
+            .filter(|(key, _, _)| !self.held.contains_key(key))
     }
 
     /// Removes the rows of workers that died long ago.
