@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use checkpoint::Position;
 
 use super::{
-    Action, Leases, News, Now,
+    Action, Leases, News, Now, StreamState,
     writes::{Purpose, UnderWay},
 };
 use crate::{
@@ -107,12 +107,7 @@ impl Leases {
             let Some(shards) = &stream.shards else {
                 continue;
             };
-            let leases: BTreeMap<ShardId, &Lease> = self
-                .sight
-                .rows()
-                .filter(|lease| lease.stream == stream.spec.id)
-                .map(|lease| (lease.shard.clone(), lease))
-                .collect();
+            let leases = self.rows_of(stream);
             let id = stream.spec.id.as_ref();
             let spoilt = |shard: &Shard| self.sight.unreadable(&LeaseKey::of(id, &shard.id));
             if leases.is_empty() && shards.iter().any(spoilt) {
@@ -155,12 +150,7 @@ impl Leases {
         }
         let stream = &self.streams[number];
         let Some(shards) = &stream.shards else { return };
-        let leases: BTreeMap<ShardId, &Lease> = self
-            .sight
-            .rows()
-            .filter(|lease| lease.stream == stream.spec.id)
-            .map(|lease| (lease.shard.clone(), lease))
-            .collect();
+        let leases = self.rows_of(stream);
         let retired: Vec<LeaseKey> = sync::retired(&leases, shards)
             .into_iter()
             .filter(|key| self.sight.unchanged_since(key, asked) && !self.held.contains_key(key))
@@ -168,6 +158,14 @@ impl Leases {
         for key in retired {
             self.enqueue(Write::Delete { key }, Purpose::Fleet);
         }
+    }
+
+    fn rows_of(&self, stream: &StreamState) -> BTreeMap<ShardId, &Lease> {
+        self.sight
+            .rows()
+            .filter(|lease| lease.stream == stream.spec.id)
+            .map(|lease| (lease.shard.clone(), lease))
+            .collect()
     }
 
     fn make(&mut self, step: Move, now: Now) {
