@@ -62,7 +62,7 @@ impl Lists {
     fn failed(&mut self, timing: &Timing, now: Time) {
         self.failures += 1;
         let wait = timing.retry_after(self.failures, u64::from(self.failures));
-        self.not_before = now + wait.min(Duration::from_secs(1));
+        self.not_before = now + wait.min(timing.list_again_within());
         self.next = self.not_before;
     }
 
@@ -124,7 +124,7 @@ impl Leases {
         }
         let timing = self.settings.timing;
         let pace = self.lists.pause(self.look_every(now), &timing) + self.lists.take(&timing);
-        let gap = (timing.failover() / 2).max(pace * 2);
+        let gap = timing.gap(pace);
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
         self.look_at_held(&gone, consistency, now);
         self.replan = true;

@@ -30,8 +30,7 @@ impl Leases {
         self.forget_entitled(now);
         // Before anything is taken: what is taken stands still no more, and nothing shows that its reader was dead.
         self.presume_dead(now);
-        self.sight
-            .expect_unread(self.settings.timing.failover(), now.mono);
+        self.sight.expect_unread(self.settings.timing, now.mono);
         self.notice_outdated_shards(now);
         self.start_blocked();
         self.drain_for_ready_heirs();
@@ -52,7 +51,7 @@ impl Leases {
 
     /// What the sharing rule looks at.
     pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
-        let failover = self.settings.timing.failover();
+        let timing = self.settings.timing;
         let heirs = self.writes.heirs();
         let rows = self
             .sight
@@ -66,7 +65,7 @@ impl Leases {
                     unread: if held {
                         None
                     } else {
-                        self.sight.unread(&lease.key, failover, now.mono)
+                        self.sight.unread(&lease.key, timing, now.mono)
                     },
                     going_to: heirs.get(&lease.key).copied(),
                     startable: self.startable(lease),
@@ -82,7 +81,7 @@ impl Leases {
             workers: self.living_workers(now),
             max_leases: self.settings.max_leases,
             entitled: &self.entitled,
-            deputy_patience: self.settings.timing.watch_every() * 2,
+            deputy_patience: timing.deputy_patience(),
         }
     }
 
