@@ -72,7 +72,7 @@ impl Lists {
     }
 
     /// How long a list takes. An answer that took longer than any call may was held up by a pause of this process.
-    fn take(&self, timing: &Timing) -> Duration {
+    fn reading_time(&self, timing: &Timing) -> Duration {
         self.last_took.min(timing.request_timeout())
     }
 }
@@ -123,7 +123,8 @@ impl Leases {
             self.out.push(Action::Fatal(Fatal::DuplicateWorker(me)));
         }
         let timing = self.settings.timing;
-        let pace = self.lists.pause(self.look_every(now), &timing) + self.lists.take(&timing);
+        let pace =
+            self.lists.pause(self.look_every(now), &timing) + self.lists.reading_time(&timing);
         let gap = timing.gap(pace);
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
         self.look_at_held(&gone, consistency, now);
