@@ -70,6 +70,11 @@ impl Timing {
         self.failover
     }
 
+    /// A worker that joined counts as quick to answer for this long, by whoever sees its row.
+    pub fn quick_for(&self) -> Duration {
+        self.join_patience() / 2
+    }
+
     /// The leader lock's heartbeat.
     pub fn lock_every(&self) -> Duration {
         self.failover / 4
@@ -95,9 +100,40 @@ impl Timing {
         (self.failover / 3).min(self.worker_row_every())
     }
 
-    /// A Java worker whose row is seen unchanged for this long is dead.
-    pub fn java_worker_patience(&self) -> Duration {
-        Duration::from_secs(60)
+    /// A worker whose own row is seen unchanged for this long is dead. `every`: how often it says that it writes it; a
+    /// Java worker does not say, and its own leaders wait for a minute.
+    pub fn worker_patience(&self, every: Option<Duration>) -> Duration {
+        every.map_or(Duration::from_secs(60), |every| every + self.failover / 2)
+    }
+
+    /// A worker's row that is seen unchanged for this long can be removed.
+    pub fn worker_row_kept_for(&self, every: Option<Duration>) -> Duration {
+        every.map_or(Duration::from_secs(24 * 3600), |every| {
+            every * 4 + self.failover * 6
+        })
+    }
+
+    /// A row that came to a Java worker from another may stand still for this long before it is free: such a worker
+    /// looks for rows that were given to it once in a failover time and renews the first time a third of it later; its
+    /// own leaders wait as long.
+    pub fn java_heir_patience(&self) -> Duration {
+        self.failover * 2
+    }
+
+    /// The deputy rescues a shard that the leader has not rescued for this long.
+    pub fn deputy_patience(&self) -> Duration {
+        self.watch_every() * 2
+    }
+
+    /// A pause between two lists that are `pace` apart is a gap if it is longer than this: nothing can be said then
+    /// about what stood still.
+    pub fn gap(&self, pace: Duration) -> Duration {
+        (self.failover / 2).max(pace * 2)
+    }
+
+    /// A failed list of the table or of the shards is tried again within this time.
+    pub fn list_again_within(&self) -> Duration {
+        self.request_timeout().min(Duration::from_secs(1))
     }
 
     /// The leader asks Kinesis for the shards this often, to repair what nobody noticed.
@@ -141,6 +177,24 @@ mod tests {
                 timing.renew_every() * 2 + timing.request_timeout()
                     <= timing.failover() - timing.margin()
             );
+        }
+    }
+
+    #[test]
+    fn nobody_is_taken_for_dead_before_it_could_speak() {
+        for millis in [100, 1_000, 10_000, 60_000] {
+            let timing = Timing::new(Duration::from_millis(millis), Duration::from_secs(5));
+            for every in [timing.worker_row_every(), timing.idle_worker_row_every()] {
+                // One late row is no death, and a dead worker's row is not removed before that.
+                let patience = timing.worker_patience(Some(every));
+                assert!(patience >= every + timing.request_timeout());
+                assert!(timing.worker_row_kept_for(Some(every)) > patience);
+            }
+            assert!(timing.worker_row_kept_for(None) > timing.worker_patience(None));
+            // An heir answers, and a leader rescues, before anybody else acts.
+            assert!(timing.heir_patience() > timing.wait_every() * 2);
+            assert!(timing.deputy_patience() > timing.watch_every());
+            assert!(timing.java_heir_patience() > timing.failover() + timing.renew_every());
         }
     }
 

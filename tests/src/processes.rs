@@ -1,31 +1,33 @@
 //! A stream on the embedded AWS, a producer that never stops, workers as processes, and a watch over what they write.
 #![allow(clippy::disallowed_methods)] // real processes in real time are the point here
 
+mod deliveries;
 mod producer;
+mod table;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs::{self, File},
-    io::{Read as _, Seek as _, SeekFrom},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use lease::{Consistency, DynamoTable, Lease, Table as _};
 use rustix::process::{Pid, Signal, kill_process};
 use shardkeeper::{
     clock::system_wall,
     local::{
         LocalAws, LocalOptions,
-        model::{CreateStream, ShardFilter, ShardInfo},
+        model::{CreateStream, ShardInfo},
     },
 };
 use tokio::runtime::Runtime;
 
-use producer::Producer;
+pub use deliveries::Delivery;
+use deliveries::Tail;
 pub use producer::{Kind, Put};
+use producer::{Producer, open_shards};
 
 /// Whoever holds this runs alone.
 pub fn turn() -> MutexGuard<'static, ()> {
@@ -37,23 +39,6 @@ pub fn turn() -> MutexGuard<'static, ()> {
 pub const FAILOVER: Duration = Duration::from_secs(3);
 /// How late a shard may be read again after its worker died: the failover time and two seconds.
 pub const AFTER_DEATH: Duration = Duration::from_secs(5);
-
-/// One line of a worker's file.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// Whose.
-    pub worker: String,
-    /// Of which shard.
-    pub shard: String,
-    /// Its sequence number.
-    pub sequence: String,
-    /// Its sub-sequence number.
-    pub sub_sequence: u64,
-    /// Its data; here, a number.
-    pub data: String,
-    /// When it was read.
-    pub seen: Instant,
-}
 
 /// An embedded AWS, workers as processes, and what they wrote.
 pub struct World {
@@ -79,13 +64,6 @@ pub struct Process {
     /// Its process.
     pub child: Child,
     log: PathBuf,
-}
-
-struct Tail {
-    worker: String,
-    path: PathBuf,
-    at: u64,
-    rest: Vec<u8>,
 }
 
 impl World {
@@ -173,12 +151,8 @@ impl World {
             .expect("the program starts");
         self.workers.insert(name.to_owned(), Process { child, log });
         if !self.tails.iter().any(|tail| tail.worker == name) {
-            self.tails.push(Tail {
-                worker: name.to_owned(),
-                path: self.folder.join(format!("{name}.jsonl")),
-                at: 0,
-                rest: Vec::new(),
-            });
+            let path = self.folder.join(format!("{name}.jsonl"));
+            self.tails.push(Tail::new(name, path));
         }
     }
 
@@ -242,19 +216,7 @@ impl World {
 
     /// The open shards, by hash key.
     pub fn open_shards(&self) -> Vec<ShardInfo> {
-        let mut shards = self
-            .aws
-            .kinesis()
-            .lock()
-            .list_shards(
-                "orders",
-                &ShardFilter::AtLatest,
-                None,
-                10_000,
-                system_wall(),
-            )
-            .expect("the stream lists its shards")
-            .shards;
+        let mut shards = open_shards(&mut self.aws.kinesis().lock());
         shards.sort_by_key(|shard| shard.starting_hash_key);
         shards
     }
@@ -298,56 +260,6 @@ impl World {
         }
     }
 
-    /// The numbers of records that were put and not delivered.
-    pub fn missing(&self) -> Vec<u64> {
-        let delivered: BTreeSet<u64> = self
-            .deliveries
-            .iter()
-            .filter_map(|delivery| delivery.data.parse().ok())
-            .collect();
-        let made = self.put().len() as u64;
-        (0..made)
-            .filter(|number| !delivered.contains(number))
-            .collect()
-    }
-
-    /// The longest time between a put after `from` and its first delivery.
-    pub fn longest_wait(&self, from: Instant) -> Duration {
-        self.longest_wait_between(from, from + Duration::from_secs(86_400))
-    }
-
-    /// The longest time between a put in this span and its first delivery.
-    pub fn longest_wait_between(&self, from: Instant, to: Instant) -> Duration {
-        let put = self.put();
-        let mut first: BTreeMap<usize, Instant> = BTreeMap::new();
-        for delivery in &self.deliveries {
-            if let Ok(number) = delivery.data.parse() {
-                first.entry(number).or_insert(delivery.seen);
-            }
-        }
-        first
-            .iter()
-            .filter(|(number, _)| (from..to).contains(&put[**number].at))
-            .map(|(number, seen)| seen.saturating_duration_since(put[*number].at))
-            .max()
-            .unwrap_or_default()
-    }
-
-    /// Reads what the workers write, for this long.
-    pub fn watch(&mut self, time: Duration) {
-        let until = Instant::now() + time;
-        loop {
-            let seen = Instant::now();
-            for tail in &mut self.tails {
-                self.deliveries.extend(tail.read(seen));
-            }
-            if Instant::now() >= until {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
     /// Watches until `done` holds.
     pub fn until(&mut self, what: &str, patience: Duration, done: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + patience;
@@ -355,143 +267,6 @@ impl World {
             assert!(Instant::now() < deadline, "not within {patience:?}: {what}");
             self.watch(Duration::from_millis(20));
         }
-    }
-
-    /// A client of the embedded DynamoDB.
-    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
-            .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
-            .endpoint_url(self.aws.dynamodb_url())
-            .credentials_provider(aws_sdk_dynamodb::config::Credentials::new(
-                "test", "test", None, None, "test",
-            ))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .build();
-        aws_sdk_dynamodb::Client::from_conf(config)
-    }
-
-    /// The lease table.
-    pub fn table(&self) -> DynamoTable {
-        DynamoTable::new(&self.dynamodb(), "orders-app")
-    }
-
-    /// The rows of the lease table; none while it cannot be read.
-    pub fn leases(&self) -> Vec<Lease> {
-        self.runtime
-            .block_on(self.table().list(Consistency::Strong))
-            .map(|view| view.leases)
-            .unwrap_or_default()
-    }
-
-    /// Who leads, by the lock row.
-    pub fn leader(&self) -> Option<String> {
-        let view = self
-            .runtime
-            .block_on(self.table().list(Consistency::Strong))
-            .ok()?;
-        Some(view.lock?.owner.to_string())
-    }
-
-    /// How many unfinished leases each worker reads.
-    pub fn shares(&self) -> BTreeMap<String, usize> {
-        let mut shares = BTreeMap::new();
-        for lease in self.leases().iter().filter(|lease| !lease.ended()) {
-            if let Some(reader) = lease.reader().filter(|_| !lease.handing_over()) {
-                *shares.entry(reader.to_string()).or_default() += 1;
-            }
-        }
-        shares
-    }
-
-    /// Waits until these workers share all shards evenly.
-    pub fn balanced(&mut self, workers: &[&str], shards: usize) {
-        let fair = |shares: BTreeMap<String, usize>| {
-            shares.len() == workers.len()
-                && shares.values().sum::<usize>() == shards
-                && shares.values().max().unwrap_or(&0) - shares.values().min().unwrap_or(&0) <= 1
-        };
-        self.until("an even share", Duration::from_secs(20), |world| {
-            fair(world.shares())
-        });
-    }
-
-    /// Per shard, first deliveries rise – over all workers, in the order in which they were seen.
-    pub fn assert_order(&self) {
-        let disorder = self.disorder();
-        assert!(disorder.is_empty(), "{disorder:#?}");
-    }
-
-    /// First deliveries that come after a later record of their shard was delivered.
-    ///
-    /// Files of different workers are read one after the other, so within one look nothing is known about their order:
-    /// what was seen together is judged in the order of the shard.
-    pub fn disorder(&self) -> Vec<String> {
-        let mut looks: Vec<&Delivery> = self.deliveries.iter().collect();
-        looks.sort_by_key(|delivery| (delivery.seen, delivery.place()));
-        let mut last: BTreeMap<&str, (usize, &str, u64)> = BTreeMap::new();
-        let mut known = BTreeSet::new();
-        let mut wrong = Vec::new();
-        for delivery in looks {
-            let place = delivery.place();
-            if !known.insert((delivery.shard.as_str(), place)) {
-                continue;
-            }
-            match last.get(delivery.shard.as_str()) {
-                Some(before) if *before > place => {
-                    wrong.push(format!("{}: {place:?} after {before:?}", delivery.shard));
-                }
-                _ => {
-                    last.insert(&delivery.shard, place);
-                }
-            }
-        }
-        wrong
-    }
-
-    /// The same record, handed over more than once: how often over all.
-    pub fn repeats(&self) -> usize {
-        let mut known = BTreeSet::new();
-        self.deliveries
-            .iter()
-            .filter(|delivery| {
-                !known.insert((&delivery.shard, &delivery.sequence, delivery.sub_sequence))
-            })
-            .count()
-    }
-}
-
-impl Delivery {
-    /// Its place in the shard, comparable.
-    fn place(&self) -> (usize, &str, u64) {
-        (self.sequence.len(), &self.sequence, self.sub_sequence)
-    }
-}
-
-impl Tail {
-    fn read(&mut self, seen: Instant) -> Vec<Delivery> {
-        let Ok(mut file) = File::open(&self.path) else {
-            return Vec::new();
-        };
-        file.seek(SeekFrom::Start(self.at)).expect("a plain file");
-        self.at += file.read_to_end(&mut self.rest).expect("a plain file") as u64;
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
-            return Vec::new();
-        };
-        let whole: Vec<u8> = self.rest.drain(..=end).collect();
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        whole
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok())
-            .map(|line| Delivery {
-                worker: self.worker.clone(),
-                shard: text(&line["shard"]),
-                sequence: text(&line["sequence"]),
-                sub_sequence: line["sub_sequence"].as_u64().unwrap_or_default(),
-                data: text(&line["data"]),
-                seen,
-            })
-            .collect()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod gate;
 pub mod history;
 pub mod kinesis;
 pub mod plan;
+mod play;
 pub mod processor;
 pub mod producer;
 pub mod stage;
@@ -35,7 +36,7 @@ pub fn simulate(plan: &Plan) -> History {
         .start_paused(true)
         .build()
         .expect("a runtime without I/O needs nothing from the system");
-    runtime.block_on(stage::play(plan))
+    runtime.block_on(play::play(plan))
 }
 
 /// Milliseconds, as histories and Kinesis count.

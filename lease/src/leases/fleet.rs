@@ -19,14 +19,14 @@ pub struct Fleet {
 impl Leases {
     /// The fleet as last seen.
     pub fn fleet(&self, now: Now) -> Fleet {
-        let failover = self.settings.timing.failover();
+        let timing = self.settings.timing;
         let mut fleet = Fleet {
             workers: self.living_workers(now).len(),
             ..Fleet::default()
         };
         let ours = |lease: &&Lease| !lease.ended() && self.stream_of(lease).is_some();
         for lease in self.sight.rows().filter(ours) {
-            let unread = self.sight.unread(&lease.key, failover, now.mono).is_some();
+            let unread = self.sight.unread(&lease.key, timing, now.mono).is_some();
             if self.held.contains_key(&lease.key) || !unread {
                 continue;
             }

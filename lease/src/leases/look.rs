@@ -62,7 +62,7 @@ impl Lists {
     fn failed(&mut self, timing: &Timing, now: Time) {
         self.failures += 1;
         let wait = timing.retry_after(self.failures, u64::from(self.failures));
-        self.not_before = now + wait.min(Duration::from_secs(1));
+        self.not_before = now + wait.min(timing.list_again_within());
         self.next = self.not_before;
     }
 
@@ -72,7 +72,7 @@ impl Lists {
     }
 
     /// How long a list takes. An answer that took longer than any call may was held up by a pause of this process.
-    fn take(&self, timing: &Timing) -> Duration {
+    fn reading_time(&self, timing: &Timing) -> Duration {
         self.last_took.min(timing.request_timeout())
     }
 }
@@ -123,8 +123,9 @@ impl Leases {
             self.out.push(Action::Fatal(Fatal::DuplicateWorker(me)));
         }
         let timing = self.settings.timing;
-        let pace = self.lists.pause(self.look_every(now), &timing) + self.lists.take(&timing);
-        let gap = (timing.failover() / 2).max(pace * 2);
+        let pace =
+            self.lists.pause(self.look_every(now), &timing) + self.lists.reading_time(&timing);
+        let gap = timing.gap(pace);
         let gone = self.sight.update(view, (sent, consistency), now.mono, gap);
         self.look_at_held(&gone, consistency, now);
         self.replan = true;

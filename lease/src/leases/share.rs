@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use checkpoint::Position;
 
 use super::{
-    Action, Leases, News, Now,
+    Action, Leases, News, Now, StreamState,
     writes::{Purpose, UnderWay},
 };
 use crate::{
@@ -30,8 +30,7 @@ impl Leases {
         self.forget_entitled(now);
         // Before anything is taken: what is taken stands still no more, and nothing shows that its reader was dead.
         self.presume_dead(now);
-        self.sight
-            .expect_unread(self.settings.timing.failover(), now.mono);
+        self.sight.expect_unread(self.settings.timing, now.mono);
         self.notice_outdated_shards(now);
         self.start_blocked();
         self.drain_for_ready_heirs();
@@ -52,7 +51,7 @@ impl Leases {
 
     /// What the sharing rule looks at.
     pub(super) fn scene(&self, role: Role, now: Now) -> Scene<'_> {
-        let failover = self.settings.timing.failover();
+        let timing = self.settings.timing;
         let heirs = self.writes.heirs();
         let rows = self
             .sight
@@ -66,7 +65,7 @@ impl Leases {
                     unread: if held {
                         None
                     } else {
-                        self.sight.unread(&lease.key, failover, now.mono)
+                        self.sight.unread(&lease.key, timing, now.mono)
                     },
                     going_to: heirs.get(&lease.key).copied(),
                     startable: self.startable(lease),
@@ -82,7 +81,7 @@ impl Leases {
             workers: self.living_workers(now),
             max_leases: self.settings.max_leases,
             entitled: &self.entitled,
-            deputy_patience: self.settings.timing.watch_every() * 2,
+            deputy_patience: timing.deputy_patience(),
         }
     }
 
@@ -107,12 +106,7 @@ impl Leases {
             let Some(shards) = &stream.shards else {
                 continue;
             };
-            let leases: BTreeMap<ShardId, &Lease> = self
-                .sight
-                .rows()
-                .filter(|lease| lease.stream == stream.spec.id)
-                .map(|lease| (lease.shard.clone(), lease))
-                .collect();
+            let leases = self.rows_of(stream);
             let id = stream.spec.id.as_ref();
             let spoilt = |shard: &Shard| self.sight.unreadable(&LeaseKey::of(id, &shard.id));
             if leases.is_empty() && shards.iter().any(spoilt) {
@@ -155,12 +149,7 @@ impl Leases {
         }
         let stream = &self.streams[number];
         let Some(shards) = &stream.shards else { return };
-        let leases: BTreeMap<ShardId, &Lease> = self
-            .sight
-            .rows()
-            .filter(|lease| lease.stream == stream.spec.id)
-            .map(|lease| (lease.shard.clone(), lease))
-            .collect();
+        let leases = self.rows_of(stream);
         let retired: Vec<LeaseKey> = sync::retired(&leases, shards)
             .into_iter()
             .filter(|key| self.sight.unchanged_since(key, asked) && !self.held.contains_key(key))
@@ -168,6 +157,14 @@ impl Leases {
         for key in retired {
             self.enqueue(Write::Delete { key }, Purpose::Fleet);
         }
+    }
+
+    fn rows_of(&self, stream: &StreamState) -> BTreeMap<ShardId, &Lease> {
+        self.sight
+            .rows()
+            .filter(|lease| lease.stream == stream.spec.id)
+            .map(|lease| (lease.shard.clone(), lease))
+            .collect()
     }
 
     fn make(&mut self, step: Move, now: Now) {

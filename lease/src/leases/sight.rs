@@ -19,6 +19,7 @@ use crate::{
     lease::Lease,
     table::{Consistency, Unreadable, View},
     time::Time,
+    timing::Timing,
 };
 
 /// A list that shows an older version of a row than one known for longer than this is not just late.
@@ -80,7 +81,7 @@ impl Sight {
     }
 
     /// How long nobody reads the row, if so.
-    pub(super) fn unread(&self, key: &LeaseKey, failover: Duration, now: Time) -> Option<Duration> {
+    pub(super) fn unread(&self, key: &LeaseKey, timing: Timing, now: Time) -> Option<Duration> {
         let seen = self.rows.get(key)?;
         let age = now.since(seen.changed);
         if seen.lease.reader().is_none() {
@@ -89,18 +90,17 @@ impl Sight {
         if self.in_gap(now) {
             return None;
         }
-        age.checked_sub(self.patience(seen, failover))
+        age.checked_sub(self.patience(seen, timing))
             .filter(|over| !over.is_zero())
     }
 
-    /// How long a row may stand still. A Java worker looks for rows that were given to it once in a failover time and
-    /// renews the first time a third of it later; its own leaders wait for twice the failover time.
-    fn patience(&self, seen: &Seen, failover: Duration) -> Duration {
+    /// How long a row may stand still.
+    fn patience(&self, seen: &Seen, timing: Timing) -> Duration {
         let java = |reader| self.workers.is_java(reader);
         if seen.given && seen.lease.reader().is_some_and(java) {
-            failover * 2
+            timing.java_heir_patience()
         } else {
-            failover
+            timing.failover()
         }
     }
 
@@ -110,13 +110,13 @@ impl Sight {
             .is_some_and(|last| now.since(last) > self.gap)
     }
 
-    /// Orders a look at the moment when the next row will have stood still for the failover time.
-    pub(super) fn expect_unread(&mut self, failover: Duration, now: Time) {
+    /// Orders a look at the moment when the next row will have stood still for too long.
+    pub(super) fn expect_unread(&mut self, timing: Timing, now: Time) {
         self.next_unread = self
             .rows
             .values()
             .filter(|seen| seen.lease.reader().is_some() && !seen.lease.ended())
-            .map(|seen| seen.changed + self.patience(seen, failover) + Duration::from_millis(1))
+            .map(|seen| seen.changed + self.patience(seen, timing) + Duration::from_millis(1))
             .filter(|at| *at > now)
             .min()
             .unwrap_or(Time::NEVER);
@@ -236,7 +236,7 @@ impl Sight {
     /// Rows with a reader, and whether they stand still. Rows at their end have none.
     pub(super) fn readers(
         &self,
-        failover: Duration,
+        timing: Timing,
         now: Time,
     ) -> impl Iterator<Item = (&LeaseKey, &WorkerId, bool)> {
         self.rows
@@ -244,7 +244,7 @@ impl Sight {
             .filter(|(_, seen)| !seen.lease.ended())
             .filter_map(move |(key, seen)| {
                 let reader = seen.lease.reader()?;
-                Some((key, reader, self.unread(key, failover, now).is_some()))
+                Some((key, reader, self.unread(key, timing, now).is_some()))
             })
     }
 

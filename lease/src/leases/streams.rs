@@ -4,7 +4,7 @@
 //! only says something about a row that was seen before it was asked for: the row of a shard that is younger than the
 //! list may have parents that the list does not know yet.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use checkpoint::{HashRange, Position};
 
@@ -100,7 +100,7 @@ impl Leases {
                 self.replan = true;
                 self.clean_up(number, asked);
             }
-            _ => stream.next = now.mono + timing.request_timeout().min(Duration::from_secs(1)),
+            _ => stream.next = now.mono + timing.list_again_within(),
         }
     }
 

@@ -6,10 +6,7 @@
 //! * Without leases a worker's own row speaks for it, by the change of that row and never by the time in it (hazard H13).
 //! * Who is on its way out is not counted.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Leases, Now};
 use crate::{
@@ -110,11 +107,8 @@ impl Workers {
             }
         }
         for (id, seen) in &self.seen {
-            let patience = match seen.row.every {
-                Some(every) => every + timing.failover() / 2,
-                None => timing.java_worker_patience(),
-            };
-            let quick = seen.row.every.is_some() && now < seen.first + timing.join_patience() / 2;
+            let patience = timing.worker_patience(seen.row.every);
+            let quick = !seen.is_java() && now < seen.first + timing.quick_for();
             if now.since(seen.changed) <= patience && !self.presumed_dead.contains(id) {
                 living.insert(id.clone(), Worker { quick });
             }
@@ -126,14 +120,10 @@ impl Workers {
 
     /// Rows of workers that died long ago, with the time in each.
     fn stale(&self, timing: &Timing, now: Time) -> Vec<(WorkerId, i64)> {
-        const STALE: Duration = Duration::from_secs(24 * 3600);
-        let patience = |seen: &SeenWorker| match seen.row.every {
-            Some(every) => every * 4 + timing.failover() * 6,
-            None => STALE,
-        };
+        let kept = |seen: &SeenWorker| timing.worker_row_kept_for(seen.row.every);
         self.seen
             .values()
-            .filter(|seen| now.since(seen.changed) > patience(seen))
+            .filter(|seen| now.since(seen.changed) > kept(seen))
             .map(|seen| (seen.row.id.clone(), seen.row.updated))
             .collect()
     }
@@ -199,7 +189,7 @@ impl Leases {
     /// Rows with a reader that are not held here, and whether they stand still.
     fn rows_of_others(&self, now: Now) -> impl Iterator<Item = (&LeaseKey, &WorkerId, bool)> {
         self.sight
-            .readers(self.settings.timing.failover(), now.mono)
+            .readers(self.settings.timing, now.mono)
             .filter(|(key, _, _)| !self.held.contains_key(key))
     }
 
@@ -216,5 +206,104 @@ impl Leases {
                 updated: Some(updated),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::new(Duration::from_secs(seconds))
+    }
+
+    /// Failover time ten seconds; our worker "ours" writes its row each three seconds, a Java one does not say.
+    fn timing() -> Timing {
+        Timing::new(Duration::from_secs(10), Duration::from_secs(5))
+    }
+
+    fn row(id: &str, updated: i64, every: Option<u64>) -> WorkerRow {
+        WorkerRow {
+            id: id.into(),
+            updated,
+            every: every.map(Duration::from_secs),
+            leaving: false,
+        }
+    }
+
+    fn living(workers: &Workers, readers: &[(&str, bool)], now: Time) -> Vec<String> {
+        let readers: Vec<(WorkerId, bool)> = readers
+            .iter()
+            .map(|(id, stands_still)| (WorkerId::from(*id), *stands_still))
+            .collect();
+        let readers = readers.iter().map(|(id, still)| (id, *still));
+        let living = workers.living(readers, &timing(), now);
+        living.keys().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn rows_that_move_speak_for_their_reader_and_one_that_stands_still_against_it() {
+        let mut workers = Workers::default();
+        workers.saw(
+            vec![row("idle", 1, Some(3)), row("reads", 1, Some(3))],
+            at(0),
+        );
+        let moves = [("reads", false), ("reads", false)];
+        assert_eq!(living(&workers, &moves, at(1)), ["idle", "reads"]);
+        let one_stands_still = [("reads", false), ("reads", true)];
+        assert_eq!(living(&workers, &one_stands_still, at(1)), ["idle"]);
+    }
+
+    #[test]
+    fn without_leases_the_own_row_counts_by_its_change_and_not_by_its_time() {
+        let mut workers = Workers::default();
+        let rows = |updated| vec![row("java", updated, None), row("ours", updated, Some(3))];
+        workers.saw(rows(1_000_000), at(0));
+        assert_eq!(living(&workers, &[], at(8)), ["java", "ours"]);
+        assert_eq!(living(&workers, &[], at(9)), ["java"]);
+        assert_eq!(living(&workers, &[], at(61)), [""; 0]);
+        // A clock that goes back is a change like any other.
+        workers.saw(rows(1), at(70));
+        assert_eq!(living(&workers, &[], at(70)), ["java", "ours"]);
+        workers.saw(rows(1), at(80));
+        assert_eq!(living(&workers, &[], at(80)), ["java"]);
+        workers.stamp_anew(at(80));
+        assert_eq!(living(&workers, &[], at(80)), ["java", "ours"]);
+    }
+
+    #[test]
+    fn who_is_presumed_dead_is_so_until_it_renews_a_row_or_writes_its_own() {
+        let mut workers = Workers::default();
+        let ids: [WorkerId; 3] = ["a".into(), "b".into(), "gone".into()];
+        let rows = |updated| vec![row("a", updated, Some(3)), row("b", 1, Some(3))];
+        workers.saw(rows(1), at(0));
+        workers.presume_dead(ids.to_vec(), &BTreeSet::new());
+        assert_eq!(workers.presumed_dead.len(), 2, "nothing is left of `gone`");
+        // What was given to them since does not speak for them.
+        assert_eq!(
+            living(&workers, &[("a", false), ("b", false)], at(1)),
+            [""; 0]
+        );
+        workers.saw(rows(2), at(2));
+        assert_eq!(living(&workers, &[], at(2)), ["a"]);
+        workers.renewed(&ids[1]);
+        assert_eq!(living(&workers, &[], at(2)), ["a", "b"]);
+    }
+
+    #[test]
+    fn who_leaves_is_not_counted_and_rows_of_the_long_dead_go() {
+        let mut workers = Workers::default();
+        let leaves = WorkerRow {
+            leaving: true,
+            ..row("leaves", 7, Some(3))
+        };
+        workers.saw(vec![leaves, row("java", 8, None)], at(0));
+        assert_eq!(living(&workers, &[("leaves", false)], at(1)), ["java"]);
+        let stale = |now| workers.stale(&timing(), now);
+        assert_eq!(stale(at(72)), []);
+        assert_eq!(stale(at(73)), [("leaves".into(), 7)]);
+        assert_eq!(stale(at(24 * 3600 + 1)).len(), 2);
     }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use checkpoint::Position;
 use lease::{
-    Lease, LeaseKey, MemoryTable, Session, Shard, TableError, Time, Timing, Unreadable, WorkerId,
-    WorkerRow,
+    Lease, LeaseKey, MemoryTable, Session, Shard, TableError, Time, Timing, Unreadable, View,
+    WorkerId, WorkerRow, Write,
     leases::{Action, Event, Fatal, Halt, Leases, Loss, News, Now, Settings, Stream},
     renew::Tenure,
     sync::Start,
@@ -30,6 +30,36 @@ pub(crate) struct Machine {
     pub(crate) halts: Vec<Halt>,
     pub(crate) losses: Vec<Loss>,
     pub(crate) fatal: Option<Fatal>,
+}
+
+impl Machine {
+    /// What needs neither table nor stream. Returns what there is to hear.
+    fn act(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::Start { lease, tenure, .. } => {
+                self.running.insert(lease.key.clone(), tenure);
+                self.started.push(*lease);
+                None
+            }
+            Action::Stop { key, halt } => {
+                self.halts.push(halt);
+                if self.deaf {
+                    return None;
+                }
+                let tenure = self.running.remove(&key)?;
+                Some(Event::Stopped { key, tenure })
+            }
+            Action::Tell(News::Lost { why, .. }) => {
+                self.losses.push(why);
+                None
+            }
+            Action::Fatal(fatal) => {
+                self.fatal = Some(fatal);
+                None
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A table, a stream, and who works on it.
@@ -128,77 +158,51 @@ impl World {
     }
 
     fn act(&mut self, number: usize, action: Action, now: Now) {
-        let (table, machine) = (&self.table, &mut self.machines[number]);
         let answer = match action {
-            Action::List(_) => {
-                let mut view = table.view();
-                view.unreadable = self.unreadable.iter().map(spoilt).collect();
-                Event::Listed(Ok(view))
-            }
+            Action::List(_) => Event::Listed(Ok(self.view())),
             Action::ListShards(stream) => Event::ShardsListed {
                 stream,
                 shards: Some((self.shards.clone(), Some(BTreeSet::new()))),
             },
-            Action::Write(id, write) if self.unreadable.contains(write.key()) => {
-                self.collisions += 1;
-                let said = spoilt(write.key()).reason;
-                Event::Written {
-                    id,
-                    result: Err(TableError::Unreadable(said)),
-                }
-            }
             Action::Write(id, write) => Event::Written {
                 id,
-                result: table.write_now(&write),
+                result: self.write(&write),
             },
             Action::Read(key) => Event::Read {
-                result: Ok(table.row(&key)),
+                result: Ok(self.table.row(&key)),
                 key,
             },
-            Action::Lock(write) => Event::Locked(table.lock_now(&write)),
+            Action::Lock(write) => Event::Locked(self.table.lock_now(&write)),
             Action::PutWorker { every, leaving } => {
-                table.put_worker_now(&WorkerRow {
-                    id: machine.id.clone(),
+                self.table.put_worker_now(&WorkerRow {
+                    id: self.machines[number].id.clone(),
                     updated: now.wall / 1_000,
                     every: Some(every),
                     leaving,
                 });
                 Event::WorkerPut(true)
             }
-            Action::Start { lease, tenure, .. } => {
-                machine.running.insert(lease.key.clone(), tenure);
-                machine.started.push(*lease);
-                return;
-            }
-            Action::Stop { key, halt } => {
-                machine.halts.push(halt);
-                match machine.running.get(&key) {
-                    Some(_) if machine.deaf => return,
-                    Some(tenure) => Event::Stopped {
-                        tenure: *tenure,
-                        key: key.clone(),
-                    },
-                    None => return,
-                }
-            }
-            Action::Tell(News::Lost { why, .. }) => {
-                machine.losses.push(why);
-                return;
-            }
-            Action::Fatal(fatal) => {
-                machine.fatal = Some(fatal);
-                return;
-            }
-            Action::Believe { .. }
-            | Action::Answer { .. }
-            | Action::Tell(_)
-            | Action::RemoveWorker { .. }
-            | Action::Gone => return,
+            other => match self.machines[number].act(other) {
+                Some(answer) => answer,
+                None => return,
+            },
         };
-        if let Event::Stopped { key, .. } = &answer {
-            machine.running.remove(key);
+        self.machines[number].leases.handle(answer, now);
+    }
+
+    fn view(&self) -> View {
+        View {
+            unreadable: self.unreadable.iter().map(spoilt).collect(),
+            ..self.table.view()
         }
-        machine.leases.handle(answer, now);
+    }
+
+    fn write(&mut self, write: &Write) -> Result<Option<Lease>, TableError> {
+        if self.unreadable.contains(write.key()) {
+            self.collisions += 1;
+            return Err(TableError::Unreadable(spoilt(write.key()).reason));
+        }
+        self.table.write_now(write)
     }
 
     /// A consumer says something.

@@ -10,6 +10,7 @@ use lease::{
     Lease, LeaseKey, ShardId, StreamId, WorkerId, WorkerRow, Write,
     assign::{self, Move, Role, Row, Worker},
     leases::{Event, Fatal, Halt, Loss},
+    renew::Tenure,
 };
 
 use crate::{driver::World, rows::shard};
@@ -321,6 +322,13 @@ fn what_a_former_tenure_had_settled_is_not_written_into_a_row_that_was_reset() {
     assert!(row.counter > tenure, "and the next tenure is greater");
 }
 
+/// One of the rows a worker reads.
+fn a_share(world: &World, worker: usize) -> (LeaseKey, Tenure) {
+    let running = &world.machines[worker].running;
+    let (key, tenure) = running.first_key_value().expect("a share");
+    (key.clone(), *tenure)
+}
+
 #[test]
 fn a_consumer_that_stops_by_itself_or_hangs_gives_its_shard_to_others() {
     for stuck in [false, true] {
@@ -329,13 +337,7 @@ fn a_consumer_that_stops_by_itself_or_hangs_gives_its_shard_to_others() {
         world.run(seconds(2));
         world.join("two");
         world.run(seconds(10));
-        let (key, tenure) = {
-            let (key, tenure) = world.machines[one]
-                .running
-                .first_key_value()
-                .expect("a share");
-            (key.clone(), *tenure)
-        };
+        let (key, tenure) = a_share(&world, one);
         let event = if stuck {
             Event::Stuck {
                 key: key.clone(),
@@ -365,13 +367,7 @@ fn a_consumer_that_cannot_be_cut_off_does_not_keep_its_shard() {
     world.run(seconds(2));
     world.join("two");
     world.run(seconds(10));
-    let (key, tenure) = {
-        let (key, tenure) = world.machines[one]
-            .running
-            .first_key_value()
-            .expect("a share");
-        (key.clone(), *tenure)
-    };
+    let (key, tenure) = a_share(&world, one);
     world.machines[one].deaf = true;
     world.machines[one].halts.clear();
     world.hear(

@@ -12,6 +12,8 @@ use lease::{
     renew::Tenure,
 };
 
+use crate::stream::FakeStream;
+
 /// A reader of one shard.
 #[derive(Debug)]
 pub(crate) struct Consumer {
@@ -92,6 +94,12 @@ impl Clock {
 }
 
 impl Process {
+    /// The consumer of a row, if it is of this tenure.
+    pub(crate) fn consumer(&mut self, key: &LeaseKey, tenure: Tenure) -> Option<&mut Consumer> {
+        let consumer = self.consumers.get_mut(key)?;
+        (consumer.tenure == tenure).then_some(consumer)
+    }
+
     /// Lets the machine act, with the watermarks of the consumers.
     pub(crate) fn step(&mut self, now: Now) -> Vec<Action> {
         let (consumers, last_words) = (&self.consumers, &self.last_words);
@@ -113,5 +121,17 @@ impl Process {
         self.consumers
             .get(key)
             .is_some_and(|consumer| self.clock.mono(now) < consumer.valid_until)
+    }
+}
+
+impl Consumer {
+    /// Settles the records it has read. Returns the newest, if that is news.
+    pub(crate) fn settle(&mut self, stream: &FakeStream) -> Option<u64> {
+        let newest = stream.newest(&self.shard, self.read);
+        if newest == 0 || self.settled.is_some_and(|settled| settled >= newest) {
+            return None;
+        }
+        self.settled = Some(newest);
+        Some(newest)
     }
 }

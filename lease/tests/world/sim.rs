@@ -1,25 +1,31 @@
 //! The scheduler: events in the order of true time, and the shell of every process.
 
+mod calls;
+mod consumers;
+mod scene;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
     time::Duration,
 };
 
-use checkpoint::Position;
 use fastrand::Rng;
 use lease::{
-    Lease, LeaseKey, LockWrite, Session, ShardId, TableError, Timing, WorkerId, WorkerRow, Write,
-    leases::{Action, Event, Fatal, Halt, Leases, News, Settings, Stream, WriteId},
+    LeaseKey, Session, TableError, Timing, WorkerId, WorkerRow,
+    leases::{Action, Event, Fatal, Leases, News, Settings, Stream},
     renew::Tenure,
     sync::Start,
 };
 
+pub(crate) use calls::Call;
+pub(crate) use scene::Scene;
+
 use crate::{
     check::Checker,
-    process::{Clock, Consumer, Process},
-    stream::{FakeStream, moment},
-    table::{FakeTable, Fate, Undo, Weather},
+    process::{Clock, Process},
+    stream::FakeStream,
+    table::{FakeTable, Weather},
 };
 
 /// One second in the micros this world counts in.
@@ -45,33 +51,6 @@ pub(crate) enum Ev {
     StopDone(Pid, LeaseKey, Tenure),
     /// A fault or a change of scene.
     Scene(Scene),
-}
-
-/// A call under way.
-#[derive(Clone, Debug)]
-pub(crate) enum Call {
-    List { sent: u64, stale: u64 },
-    Write(WriteId, Write),
-    Read(LeaseKey),
-    Lock(LockWrite),
-    PutWorker(WorkerRow),
-    RemoveWorker(WorkerId, i64),
-}
-
-/// Faults and changes, by worker number where one is meant.
-#[derive(Clone, Debug)]
-pub(crate) enum Scene {
-    Join(String),
-    Crash(usize),
-    Freeze(usize, u64),
-    Thaw(Pid),
-    Leave(usize),
-    Split(usize),
-    Merge(usize),
-    Stuck(usize),
-    OperatorDeletes(usize),
-    TableAway(u64),
-    Weather(Weather),
 }
 
 /// Everything.
@@ -354,255 +333,6 @@ impl World {
         self.backlog.remove(&pid);
     }
 
-    fn call(&mut self, pid: Pid, call: Call) {
-        self.check.called(self.now, pid, &call);
-        let timeout = u64::try_from(self.timing.request_timeout().as_micros()).expect("short");
-        let away =
-            (self.now < self.away_until).then(|| self.hangs || self.moody && self.rng.bool());
-        let fate = Fate::draw(&self.weather, timeout, away, &mut self.rng);
-        match fate.done {
-            Some(done) if done <= fate.heard => {
-                let heard = Some(fate.heard - done);
-                self.order(done, Ev::Reach(pid, call, heard, fate.instead));
-            }
-            done => {
-                let error = fate.instead.expect("an answer needs a deed");
-                if let Some(event) = answer_of(&call, Err(error)) {
-                    self.order(fate.heard, Ev::Hear(pid, Box::new(event)));
-                }
-                if let Some(done) = done {
-                    self.order(done, Ev::Reach(pid, call, None, None));
-                }
-            }
-        }
-    }
-
-    /// The table does a call.
-    fn reach(&mut self, pid: Pid, call: Call, heard: Option<u64>, instead: Option<TableError>) {
-        let result = self.perform(pid, &call);
-        if let (Some(after), Some(event)) = (heard, {
-            let told = match instead {
-                Some(error) => Err(error),
-                None => result,
-            };
-            answer_of(&call, told)
-        }) {
-            self.order(after, Ev::Hear(pid, Box::new(event)));
-        }
-    }
-
-    fn perform(&mut self, pid: Pid, call: &Call) -> Result<Told, TableError> {
-        let rows = &self.table.rows;
-        let mut undo = None;
-        let result = match call {
-            Call::List { sent, stale } => {
-                let from = sent.saturating_sub(*stale).max(1);
-                return Ok(Told::View(Box::new(self.table.scan(
-                    from,
-                    self.now,
-                    &mut self.rng,
-                ))));
-            }
-            Call::Read(key) => return Ok(Told::Row(rows.row(key).map(Box::new))),
-            Call::Write(_, write) => {
-                let before = rows.row(write.key());
-                let result = rows.write_now(write);
-                if result.is_ok() {
-                    if before.is_none() && rows.len() == 1 {
-                        self.check.reborn(self.now);
-                    }
-                    let after = result.clone().expect("looked at");
-                    self.check.stored(
-                        self.now,
-                        pid,
-                        write,
-                        before.as_ref(),
-                        after.as_ref(),
-                        &self.stream,
-                    );
-                    undo = Some(Undo::Lease(write.key().clone(), before.map(Box::new)));
-                }
-                result.map(|row| Told::Row(row.map(Box::new)))
-            }
-            Call::Lock(write) => {
-                let before = rows.lock_row();
-                let result = rows.lock_now(write).map(Told::Lock);
-                undo = result.is_ok().then_some(Undo::Lock(before));
-                result
-            }
-            Call::PutWorker(row) => {
-                rows.put_worker_now(row);
-                Ok(Told::Nothing)
-            }
-            Call::RemoveWorker(id, lut) => rows.remove_worker_now(id, *lut).map(|()| Told::Nothing),
-        };
-        if let Some(undo) = undo {
-            self.table.changed(self.now, undo);
-        }
-        self.say(|| format!("{pid} did   {call:?}: {}", result.is_ok()));
-        result
-    }
-
-    fn list_shards(&mut self, pid: Pid, stream: usize) {
-        let fails = self.weather.throttled > 0 && self.rng.u32(0..8) == 0;
-        let open = match self.start {
-            Start::AtTimestamp(at) => Some(
-                self.stream
-                    .open_at(u64::try_from(at).expect("not negative") * MILLI),
-            ),
-            _ => None,
-        };
-        let shards = (!fails).then(|| (self.stream.list(), open));
-        let after = self.rng.u64(5..100) * MILLI;
-        self.order(
-            after,
-            Ev::Hear(pid, Box::new(Event::ShardsListed { stream, shards })),
-        );
-    }
-
-    fn start_consumer(&mut self, pid: Pid, lease: &Lease, tenure: Tenure, until: lease::Time) {
-        let from = moment(&lease.checkpoint, lease.pinned);
-        let slow = self.moody && self.rng.u32(0..10) == 0;
-        let consumer = Consumer {
-            shard: lease.shard.clone(),
-            tenure,
-            valid_until: until,
-            read: from,
-            settled: None,
-            halt: None,
-            drains_in: if slow {
-                self.rng.u64(1..40) * SECOND
-            } else {
-                self.rng.u64(1..300) * MILLI
-            },
-            stuck: false,
-        };
-        self.process(pid).last_words.remove(&lease.key);
-        let former = self
-            .process(pid)
-            .consumers
-            .insert(lease.key.clone(), consumer);
-        if former.is_some() {
-            self.check
-                .fail(self.now, format!("{pid} starts {} twice", lease.key));
-        }
-        self.check
-            .started(self.now, pid, lease, from, &self.processes, &self.stream);
-        self.order(1, Ev::Tick(pid, lease.key.clone(), tenure));
-    }
-
-    /// A consumer settles what it handed over before, and hands over what is there.
-    fn consume(&mut self, pid: Pid, key: &LeaseKey, tenure: Tenure) {
-        let believes = self.processes[&pid].believes(key, self.now);
-        let now = self.now;
-        let process = self.processes.get_mut(&pid).expect("checked by happen");
-        let Some(consumer) = process
-            .consumers
-            .get_mut(key)
-            .filter(|consumer| consumer.tenure == tenure)
-        else {
-            return;
-        };
-        if consumer.halt.is_some() || consumer.stuck {
-            return;
-        }
-        if believes {
-            if consumer.read > 0 && consumer.settled.unwrap_or(0) < consumer.read {
-                // What was read before this tick: only real records are settled.
-                let newest = self.stream.newest(&consumer.shard, consumer.read);
-                if newest > 0 && consumer.settled.is_none_or(|settled| settled < newest) {
-                    consumer.settled = Some(newest);
-                    self.check.settled(&consumer.shard, newest);
-                }
-            }
-            let newest = self.stream.newest(&consumer.shard, now);
-            if newest > consumer.read {
-                consumer.read = newest;
-                self.check.delivered(now, &consumer.shard);
-            } else if self.stream.get(&consumer.shard).is_closed() {
-                let event = Event::ShardEnded {
-                    key: key.clone(),
-                    tenure,
-                    children: self.stream.children(&consumer.shard),
-                };
-                self.check.ended(&consumer.shard);
-                process.consumers.remove(key);
-                return self.hear(pid, event);
-            } else {
-                self.check.delivered(now, &consumer.shard);
-            }
-        }
-        let pause = self.rng.u64(self.tick / 2..self.tick * 3 / 2);
-        self.order(pause, Ev::Tick(pid, key.clone(), tenure));
-    }
-
-    fn stop_consumer(&mut self, pid: Pid, key: LeaseKey, halt: Halt) {
-        let late = self.moody && self.rng.u32(0..10) == 0;
-        let quick = self.rng.u64(0..50) * MILLI;
-        let process = self.process(pid);
-        let Some(consumer) = process.consumers.get_mut(&key) else {
-            return;
-        };
-        consumer.halt = Some(halt);
-        let tenure = consumer.tenure;
-        let after = match halt {
-            Halt::Drain if consumer.stuck => return,
-            Halt::Drain => consumer.drains_in,
-            Halt::Lost | Halt::Cancel if late => self.rng.u64(1..6) * SECOND,
-            Halt::Lost | Halt::Cancel => quick,
-        };
-        self.order(after, Ev::StopDone(pid, key, tenure));
-    }
-
-    fn stop_done(&mut self, pid: Pid, key: &LeaseKey, tenure: Tenure) {
-        let believes = self.processes[&pid].believes(key, self.now);
-        let stream = &self.stream;
-        let process = self.processes.get_mut(&pid).expect("checked by happen");
-        let Some(consumer) = process
-            .consumers
-            .get_mut(key)
-            .filter(|consumer| consumer.tenure == tenure)
-        else {
-            return;
-        };
-        if consumer.halt == Some(Halt::Drain) && believes {
-            // The batch in hand is done.
-            let newest = stream.newest(&consumer.shard, consumer.read);
-            if newest > 0 && consumer.settled.is_none_or(|settled| settled < newest) {
-                consumer.settled = Some(newest);
-                self.check.settled(&consumer.shard, newest);
-            }
-        }
-        // The machine reads the last watermark when it hears that the consumer is gone.
-        let event = Event::Stopped {
-            key: key.clone(),
-            tenure,
-        };
-        let gone = process.consumers.remove(key).expect("looked at");
-        let last = gone.settled.map(super::stream::position);
-        self.hear_with(pid, event, (key, tenure), last);
-    }
-
-    /// Like `hear`, while the shell still knows the watermark of a consumer that is gone.
-    fn hear_with(
-        &mut self,
-        pid: Pid,
-        event: Event,
-        (key, tenure): (&LeaseKey, Tenure),
-        last: Option<Position>,
-    ) {
-        if let Some(last) = last {
-            let words = (tenure, last);
-            self.process(pid).last_words.insert(key.clone(), words);
-        }
-        self.hear(pid, event);
-    }
-
-    fn worker(&self, number: usize) -> Option<Pid> {
-        let living: Vec<Pid> = self.processes.keys().copied().collect();
-        (!living.is_empty()).then(|| living[number % living.len()])
-    }
-
     /// A process starts.
     pub(crate) fn join(&mut self, name: &str) -> Pid {
         let pid = self.born;
@@ -644,139 +374,4 @@ impl World {
         self.order(1, Ev::Wake(pid, 0));
         pid
     }
-
-    /// One fault or change.
-    pub(crate) fn change(&mut self, scene: Scene) {
-        self.say(|| format!("--- {scene:?}"));
-        match scene {
-            Scene::Join(name) => {
-                self.join(&name);
-            }
-            Scene::Crash(number) => {
-                if let Some(pid) = self.worker(number) {
-                    self.kill(pid);
-                }
-            }
-            Scene::Freeze(number, time) => {
-                if let Some(pid) = self
-                    .worker(number)
-                    .filter(|pid| !self.processes[pid].frozen)
-                {
-                    self.process(pid).frozen = true;
-                    self.order(time, Ev::Scene(Scene::Thaw(pid)));
-                }
-            }
-            Scene::Thaw(pid) => self.thaw(pid),
-            Scene::Leave(number) => {
-                if let Some(pid) = self.worker(number) {
-                    self.order(0, Ev::Hear(pid, Box::new(Event::Leave)));
-                }
-            }
-            Scene::Split(pick) => self.stream.split(pick, self.now),
-            Scene::Merge(pick) => self.stream.merge(pick, self.now),
-            Scene::Stuck(number) => self.hang(number),
-            Scene::OperatorDeletes(pick) => {
-                let rows = self.table.rows.view().leases;
-                if !rows.is_empty() {
-                    let row = &rows[pick % rows.len()];
-                    self.table.rows.remove(&row.key);
-                    let undo = Undo::Lease(row.key.clone(), Some(Box::new(row.clone())));
-                    self.table.changed(self.now, undo);
-                    self.check.operator_deleted(self.now, row);
-                    let key = row.key.clone();
-                    self.say(|| format!("operator deletes {key}"));
-                }
-            }
-            Scene::TableAway(time) => self.away_until = self.now + time,
-            Scene::Weather(weather) => self.weather = weather,
-        }
-    }
-
-    fn thaw(&mut self, pid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        process.frozen = false;
-        let mut missed = self.backlog.remove(&pid).unwrap_or_default();
-        self.rng.shuffle(&mut missed);
-        for event in missed {
-            self.order(0, event);
-        }
-    }
-
-    fn hang(&mut self, number: usize) {
-        let Some(pid) = self.worker(number) else {
-            return;
-        };
-        let pick = self.rng.usize(..);
-        let process = self.process(pid);
-        let count = process.consumers.len();
-        if count == 0 {
-            return;
-        }
-        let (key, consumer) = process
-            .consumers
-            .iter_mut()
-            .nth(pick % count)
-            .expect("in range");
-        consumer.stuck = true;
-        let event = Event::Stuck {
-            key: key.clone(),
-            tenure: consumer.tenure,
-        };
-        self.order(2 * SECOND, Ev::Hear(pid, Box::new(event)));
-    }
-
-    /// Who reads `shard` and believes in it.
-    pub(crate) fn readers(&self, shard: &ShardId) -> Vec<Pid> {
-        self.processes
-            .iter()
-            .filter(|(_, process)| {
-                process.consumers.iter().any(|(key, consumer)| {
-                    consumer.shard == *shard
-                        && consumer.halt.is_none()
-                        && process.believes(key, self.now)
-                })
-            })
-            .map(|(pid, _)| *pid)
-            .collect()
-    }
-}
-
-/// What the table tells.
-#[derive(Debug)]
-pub(crate) enum Told {
-    View(Box<lease::View>),
-    Row(Option<Box<Lease>>),
-    Lock(Option<lease::Lock>),
-    Nothing,
-}
-
-fn answer_of(call: &Call, told: Result<Told, TableError>) -> Option<Event> {
-    let row = |told: Result<Told, TableError>| {
-        told.map(|told| match told {
-            Told::Row(row) => row.map(|row| *row),
-            _ => unreachable!("rows answer reads and writes"),
-        })
-    };
-    Some(match call {
-        Call::List { .. } => Event::Listed(told.map(|told| match told {
-            Told::View(view) => *view,
-            _ => unreachable!("views answer lists"),
-        })),
-        Call::Write(id, _) => Event::Written {
-            id: *id,
-            result: row(told),
-        },
-        Call::Read(key) => Event::Read {
-            key: key.clone(),
-            result: row(told),
-        },
-        Call::Lock(_) => Event::Locked(told.map(|told| match told {
-            Told::Lock(lock) => lock,
-            _ => unreachable!("locks answer lock writes"),
-        })),
-        Call::PutWorker(_) => Event::WorkerPut(told.is_ok()),
-        Call::RemoveWorker(..) => return None,
-    })
 }

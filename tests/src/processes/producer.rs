@@ -89,11 +89,9 @@ impl Producer {
     }
 }
 
-/// One turn: the shards cannot change meanwhile.
-fn put_all(kinesis: &SharedKinesis, log: &Mutex<Vec<Put>>, kind: Kind, turn: usize) {
-    let mut kinesis = kinesis.lock();
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    let open = kinesis
+/// The shards that take records.
+pub(super) fn open_shards(kinesis: &mut Kinesis) -> Vec<ShardInfo> {
+    kinesis
         .list_shards(
             "orders",
             &ShardFilter::AtLatest,
@@ -102,7 +100,14 @@ fn put_all(kinesis: &SharedKinesis, log: &Mutex<Vec<Put>>, kind: Kind, turn: usi
             system_wall(),
         )
         .expect("the stream lists its shards")
-        .shards;
+        .shards
+}
+
+/// One turn: the shards cannot change meanwhile.
+fn put_all(kinesis: &SharedKinesis, log: &Mutex<Vec<Put>>, kind: Kind, turn: usize) {
+    let mut kinesis = kinesis.lock();
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = open_shards(&mut kinesis);
     for (index, shard) in open.iter().enumerate() {
         let aggregate = kind == Kind::Mixed && (turn + index).is_multiple_of(2);
         put(

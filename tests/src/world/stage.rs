@@ -1,9 +1,9 @@
-//! The stage of a world – what everybody in it shares – and the play from the first record to the last.
+//! The stage of a world: what everybody in it shares – clock, dice, stream, table, outages and the history.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -24,10 +24,8 @@ use super::{
     history::{Event, Fate, History, Row},
     kinesis::parents,
     millis,
-    plan::{EPOCH, Plan, Step},
-    producer::Producer,
+    plan::{EPOCH, Plan},
     table::Store,
-    workers::Fleet,
 };
 
 /// The name of the one stream.
@@ -59,7 +57,7 @@ struct Outages {
 }
 
 impl Scene {
-    fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let mut kinesis = Kinesis::new(plan.model.clone());
         kinesis
             .create_stream(CreateStream::provisioned(STREAM, plan.shards), EPOCH)
@@ -156,6 +154,18 @@ impl Scene {
         !self.calm() && self.now() < which(&outages)
     }
 
+    /// Nobody reaches the table for a while.
+    pub(super) fn take_table_away(&self, span: Duration) {
+        self.count("table_away");
+        self.take_away(|outages| &mut outages.table, span);
+    }
+
+    /// Nobody reaches Kinesis for a while.
+    pub(super) fn take_stream_away(&self, span: Duration) {
+        self.count("stream_away");
+        self.take_away(|outages| &mut outages.stream, span);
+    }
+
     fn take_away(&self, which: impl Fn(&mut Outages) -> &mut Duration, span: Duration) {
         let until = self.now() + span;
         let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,12 +205,12 @@ impl Scene {
         lag.is_zero() || since.is_some_and(|since| since.is_zero() || self.now() >= since + lag)
     }
 
-    fn fall_calm(&self) {
+    pub(super) fn fall_calm(&self) {
         self.calm.store(true, Ordering::Relaxed);
         self.record(Event::Quiet);
     }
 
-    fn finish(&self) -> History {
+    pub(super) fn finish(&self) -> History {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let mut history = std::mem::take(&mut *history);
         history.faults = self.tally.take();
@@ -209,7 +219,7 @@ impl Scene {
     }
 
     /// The rows by shard.
-    fn rows(&self) -> BTreeMap<ShardId, Row> {
+    pub(super) fn rows(&self) -> BTreeMap<ShardId, Row> {
         let rows = self.store.rows();
         rows.iter()
             .map(|lease| (lease.shard.clone(), Row::from(lease)))
@@ -217,7 +227,7 @@ impl Scene {
     }
 
     /// The last record of each shard that is to be delivered.
-    fn last_records(&self) -> BTreeMap<ShardId, Position> {
+    pub(super) fn last_records(&self) -> BTreeMap<ShardId, Position> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = BTreeMap::new();
         for (_, event) in &history.events {
@@ -233,154 +243,4 @@ impl Scene {
         }
         last
     }
-}
-
-/// Plays a world to its end.
-pub(super) async fn play(plan: &Plan) -> History {
-    let scene = Arc::new(Scene::new(plan));
-    scene.note_shards();
-    let producer = tokio::spawn(Producer::new(scene.clone()).run());
-    tokio::time::sleep(plan.opening).await;
-    let mut fleet = Fleet::new(scene.clone());
-    for _ in 0..plan.workers {
-        fleet.join();
-    }
-    for (at, step) in &plan.steps {
-        sleep_until(&scene, *at).await;
-        take(&scene, &mut fleet, step);
-    }
-    sleep_until(&scene, plan.quiet).await;
-    producer.abort();
-    scene.fall_calm();
-    fleet.wake_all();
-    if fleet.living().is_empty() {
-        fleet.join();
-    }
-    let mut producer = Producer::new(scene.clone());
-    producer.coda();
-    rest(&scene, &fleet).await;
-    if plan.encore {
-        fleet.all_leave().await;
-        fleet.join();
-        producer.coda();
-        rest(&scene, &fleet).await;
-    }
-    fleet.all_leave().await;
-    scene.finish()
-}
-
-async fn sleep_until(scene: &Scene, at: Duration) {
-    tokio::time::sleep(at.saturating_sub(scene.now())).await;
-}
-
-fn take(scene: &Scene, fleet: &mut Fleet, step: &Step) {
-    match step {
-        Step::Join => fleet.join(),
-        Step::Return(which) => fleet.come_back(*which),
-        Step::Twin(which) => fleet.twin(*which),
-        Step::Drain(which) => fleet.drain(*which),
-        Step::Crash(which) => fleet.crash(*which),
-        Step::Freeze(which, span) => fleet.freeze(*which, *span),
-        Step::Jump(which, by) => fleet.jump(*which, *by),
-        Step::Split(which) => split(scene, *which),
-        Step::Merge(which) => merge(scene, *which),
-        Step::TableAway(span) => {
-            scene.count("table_away");
-            scene.take_away(|outages| &mut outages.table, *span);
-        }
-        Step::StreamAway(span) => {
-            scene.count("stream_away");
-            scene.take_away(|outages| &mut outages.stream, *span);
-        }
-    }
-}
-
-fn open_shards(scene: &Scene) -> Vec<ShardInfo> {
-    let shards = scene.shards().into_iter();
-    let mut open: Vec<_> = shards
-        .filter(|shard| shard.ending_sequence.is_none())
-        .collect();
-    open.sort_by_key(|shard| shard.starting_hash_key);
-    open
-}
-
-/// Splits a shard in two halves. Refused, as on AWS, while another reshard is under way.
-fn split(scene: &Scene, which: usize) {
-    let open = open_shards(scene);
-    let shard = &open[which % open.len()];
-    let middle =
-        shard.starting_hash_key + (shard.ending_hash_key - shard.starting_hash_key) / 2 + 1;
-    let now = scene.epoch_millis();
-    let done = scene
-        .kinesis
-        .lock()
-        .split_shard(STREAM, &shard.shard_id, middle, now);
-    if done.is_ok() {
-        scene.count("split");
-    }
-    scene.note_shards();
-}
-
-/// Merges a shard with its right neighbour.
-fn merge(scene: &Scene, which: usize) {
-    let open = open_shards(scene);
-    if open.len() < 2 {
-        return;
-    }
-    let left = which % (open.len() - 1);
-    let (a, b) = (&open[left].shard_id, &open[left + 1].shard_id);
-    let now = scene.epoch_millis();
-    if scene.kinesis.lock().merge_shards(STREAM, a, b, now).is_ok() {
-        scene.count("merge");
-    }
-    scene.note_shards();
-}
-
-/// Waits until nothing is left to do, or patience ends, and notes what the table shows then.
-async fn rest(scene: &Scene, fleet: &Fleet) {
-    let end = scene.now() + scene.plan.patience();
-    while scene.now() < end && !at_rest(scene, fleet) {
-        tokio::time::sleep(scene.plan.failover / 4).await;
-    }
-    scene.record(Event::Rest {
-        rows: scene.rows(),
-        living: fleet.living(),
-    });
-}
-
-/// Whether every open shard is held by a worker that lives, shares are even and every record is stored as done.
-fn at_rest(scene: &Scene, fleet: &Fleet) -> bool {
-    let (rows, last) = (scene.rows(), scene.last_records());
-    let mut shares: BTreeMap<_, usize> = fleet
-        .living()
-        .into_iter()
-        .map(|worker| (worker, 0))
-        .collect();
-    let open: BTreeSet<String> = open_shards(scene)
-        .into_iter()
-        .map(|shard| shard.shard_id)
-        .collect();
-    for id in &open {
-        let Some(row) = rows.get(id.as_str()) else {
-            return false;
-        };
-        let Some(share) = row.owner.as_ref().and_then(|owner| shares.get_mut(owner)) else {
-            return false;
-        };
-        *share += 1;
-        let done = last
-            .get(id.as_str())
-            .is_none_or(|last| row.checkpoint >= *last);
-        if row.checkpoint_owner.is_some() || !done {
-            return false;
-        }
-    }
-    let mut closed = rows
-        .iter()
-        .filter(|(shard, _)| !open.contains(shard.as_str()));
-    let (least, most) = (shares.values().min(), shares.values().max());
-    closed.all(|(_, row)| row.checkpoint == Position::ShardEnd)
-        && least
-            .zip(most)
-            .is_some_and(|(least, most)| most - least <= 1)
 }
