@@ -1,5 +1,6 @@
-//! A thousand idle shards in one process: its memory over that of a worker with one shard, its threads, and its CPU per
-//! poll – leases, rules and all – beside bare polls of the SDK at the same pace. Each side is a process of its own.
+//! A thousand idle shards in one process of the program itself: its memory over that of a worker with one shard, its
+//! threads, and its CPU per poll – leases, rules and all – beside bare polls of the SDK at the same pace, in another
+//! process and with the allocator that everybody has.
 //!
 //! `cargo bench -p shardkeeper --bench idle`
 #![allow(clippy::disallowed_methods)] // a bench reads its arguments
@@ -7,8 +8,9 @@
 mod rig;
 
 use std::{
-    collections::BTreeSet,
-    process::{Command, Stdio},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,15 +19,9 @@ use std::{
 };
 
 use aws_sdk_kinesis::{Client, types::ShardIteratorType};
-use lease::{Shard, ShardId};
 use rig::{
-    Calls, Counter, Running,
     server::{Filling, SERVE, Server},
     usage,
-};
-use shardkeeper::{
-    metrics::{self, ShardLabels},
-    source::{From, Page, ShardIterator, Source, SourceError, kinesis::KinesisSource},
 };
 
 const SHARDS: u32 = 1_000;
@@ -37,18 +33,16 @@ fn main() {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         [SERVE, ..] => rig::server::serve(args.into_iter().skip(1)),
-        ["worker", stream, kinesis, dynamodb] => side(worker(stream, kinesis, dynamodb)),
-        ["bare", stream, kinesis] => side(bare(stream, kinesis)),
+        [BARE, stream, kinesis] => bare(stream, kinesis),
         _ => compare(),
     }
 }
 
 fn compare() {
     let server = Server::start(&[("one", 1, Filling::Empty), ("many", SHARDS, Filling::Empty)]);
-    let (kinesis, dynamodb) = (server.kinesis.as_str(), server.dynamodb.as_str());
-    let empty = child(&["worker", "one", kinesis, dynamodb]);
-    let many = child(&["worker", "many", kinesis, dynamodb]);
-    let bare = child(&["bare", "many", kinesis]);
+    let empty = observe(&mut Worker::start(&server, "one"));
+    let many = observe(&mut Worker::start(&server, "many"));
+    let bare = observe(&mut Bare::start(&server, "many"));
     let cores = std::thread::available_parallelism()
         .expect("a number")
         .get();
@@ -81,96 +75,149 @@ struct Used {
     cpu_per_poll: f64,
 }
 
-fn child(args: &[&str]) -> Used {
-    let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program)
-        .args(args)
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("started");
-    assert!(output.status.success(), "{args:?} failed");
-    let line = String::from_utf8(output.stdout).expect("text");
-    let mut numbers = line
-        .split_whitespace()
-        .map(|word| word.parse().expect("a number"));
-    let mut next = || numbers.next().expect("three numbers");
+/// A process that polls.
+trait Side {
+    fn id(&self) -> u32;
+    /// Its polls since it was started.
+    fn polls(&mut self) -> u64;
+}
+
+/// Lets things settle, then measures a window.
+fn observe(side: &mut impl Side) -> Used {
+    let mut look = || (usage::cpu_of(side.id()), side.polls());
+    std::thread::sleep(SETTLE);
+    let (cpu, polls) = look();
+    std::thread::sleep(WINDOW);
+    let (cpu_after, polls_after) = look();
+    assert!(polls_after > polls, "it does not poll");
     Used {
-        memory: next(),
-        threads: next(),
-        cpu_per_poll: next(),
+        memory: usage::memory_of(side.id()),
+        threads: usage::status_of(side.id(), "Threads") as f64,
+        cpu_per_poll: (cpu_after - cpu).as_secs_f64() * 1e3 / (polls_after - polls) as f64,
     }
 }
 
-fn side(work: impl Future<Output = ()>) {
+/// `shardkeeper run` with the defaults.
+struct Worker {
+    child: Child,
+    admin: String,
+    config: std::path::PathBuf,
+}
+
+impl Worker {
+    fn start(server: &Server, stream: &str) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let admin = free.local_addr().expect("bound").to_string();
+        drop(free);
+        let file = format!("shardkeeper-idle-{}-{stream}.toml", std::process::id());
+        let config = std::env::temp_dir().join(file);
+        let text = format!(
+            "[app]\nname = \"idle-{stream}\"\n[[stream]]\nname = \"{stream}\"\nregion = \"us-east-1\"\nendpoint = \"{}\"\n\
+             [lease]\nregion = \"us-east-1\"\nendpoint = \"{}\"\n[admin]\nlisten = \"{admin}\"\n[log]\nlevel = \"warn\"\n",
+            server.kinesis, server.dynamodb,
+        );
+        std::fs::write(&config, text).expect("written");
+        let child = Command::new(env!("CARGO_BIN_EXE_shardkeeper"))
+            .args(["run", "--config"])
+            .arg(&config)
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("started");
+        Worker {
+            child,
+            admin,
+            config,
+        }
+    }
+}
+
+impl Side for Worker {
+    fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn polls(&mut self) -> u64 {
+        let mut socket = TcpStream::connect(&self.admin).expect("its admin server");
+        let ask = "GET /metrics HTTP/1.1\r\nhost: worker\r\nconnection: close\r\n\r\n";
+        socket.write_all(ask.as_bytes()).expect("sent");
+        let mut text = String::new();
+        socket.read_to_string(&mut text).expect("an answer");
+        let counts = text
+            .lines()
+            .filter(|line| line.contains("get_records_total{"));
+        let count = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+        counts.filter_map(count).sum::<f64>() as u64
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.config);
+    }
+}
+
+/// The first argument that makes this program the bare polls.
+const BARE: &str = "bare";
+
+/// This program, as the bare polls. For each line on its standard input it says how many there were.
+struct Bare(Child);
+
+impl Bare {
+    fn start(server: &Server, stream: &str) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let child = Command::new(program)
+            .args([BARE, stream, &server.kinesis])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        Bare(child.expect("started"))
+    }
+}
+
+impl Side for Bare {
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn polls(&mut self) -> u64 {
+        let ask = self.0.stdin.as_mut().expect("piped");
+        ask.write_all(b"\n").expect("asked");
+        // Nothing is lost with the reader's buffer: one line is the whole answer.
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().expect("piped"))
+            .read_line(&mut line)
+            .expect("an answer");
+        line.trim().parse().expect("a number")
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn bare(stream: &str, kinesis: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(work);
-}
-
-/// Lets things settle, then measures a window and tells the parent.
-async fn observe(polls: &AtomicU64) {
-    tokio::time::sleep(SETTLE).await;
-    let (cpu, before) = (usage::cpu(), polls.load(Ordering::Relaxed));
-    tokio::time::sleep(WINDOW).await;
-    let (cpu, polls) = (usage::cpu() - cpu, polls.load(Ordering::Relaxed) - before);
-    let per_poll = cpu.as_secs_f64() * 1e3 / polls as f64;
-    println!(
-        "{} {} {per_poll}",
-        usage::memory(),
-        usage::status("Threads")
-    );
-}
-
-async fn worker(stream: &str, kinesis: &str, dynamodb: &str) {
-    let _exporter = metrics::install(ShardLabels::Shard).expect("the first of this process");
-    let table = Arc::new(rig::table(dynamodb, stream, Calls::default()).await);
-    let source = Counted {
-        inner: rig::source(kinesis, stream),
-        polls: Arc::default(),
-    };
-    let polls = source.polls.clone();
-    let running = Running::start(
-        "bench",
-        1,
-        stream,
-        table,
-        Arc::new(source),
-        Counter::default(),
-    );
-    observe(&polls).await;
-    running.stop().await;
-}
-
-/// A source that counts its polls.
-struct Counted {
-    inner: KinesisSource,
-    polls: Arc<AtomicU64>,
-}
-
-impl Source for Counted {
-    async fn list_shards(&self) -> Result<Vec<Shard>, SourceError> {
-        self.inner.list_shards().await
-    }
-
-    async fn open_at(&self, millis: i64) -> Result<BTreeSet<ShardId>, SourceError> {
-        self.inner.open_at(millis).await
-    }
-
-    async fn iterator(&self, shard: &ShardId, from: &From) -> Result<ShardIterator, SourceError> {
-        self.inner.iterator(shard, from).await
-    }
-
-    async fn records(&self, iterator: &ShardIterator, limit: u32) -> Result<Page, SourceError> {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-        self.inner.records(iterator, limit).await
-    }
-}
-
-async fn bare(stream: &str, kinesis: &str) {
-    let client = Client::from_conf(rig::client_config(kinesis).build());
     let polls = Arc::new(AtomicU64::new(0));
+    runtime.block_on(poll_all(stream, kinesis, &polls));
+    for _ in std::io::stdin().lock().lines() {
+        println!("{}", polls.load(Ordering::Relaxed));
+    }
+}
+
+/// Starts a loop for each shard.
+async fn poll_all(stream: &str, kinesis: &str, polls: &Arc<AtomicU64>) {
+    let client = Client::from_conf(rig::client_config(kinesis).build());
     let shards = client
         .list_shards()
         .stream_name(stream)
@@ -202,5 +249,4 @@ async fn bare(stream: &str, kinesis: &str) {
             }
         });
     }
-    observe(&polls).await;
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use aws_config::{
     BehaviorVersion, Region, SdkConfig, environment::region::EnvironmentVariableRegionProvider,
     meta::region::RegionProviderChain, profile::region::ProfileFileRegionProvider,
-    retry::RetryConfig, sts::AssumeRoleProvider, timeout::TimeoutConfig,
+    retry::RetryConfig, stalled_stream_protection::StalledStreamProtectionConfig,
+    sts::AssumeRoleProvider, timeout::TimeoutConfig,
 };
 use aws_smithy_http_client::tls;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -106,6 +107,8 @@ impl Aws {
         let base = loader
             .http_client(http.clone())
             .retry_config(RetryConfig::disabled())
+            // No body is streamed, and every call has a time limit: this would only watch each of them a second time.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .timeout_config(
                 TimeoutConfig::builder()
                     .connect_timeout(Duration::from_secs(3))

@@ -17,22 +17,21 @@ use shardkeeper::{
 /// The first argument that makes this program a server.
 pub const SERVE: &str = "serve";
 
-/// What to put into a stream: for each shard, all of it in one page.
+/// What to put into a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Filling {
     /// Nothing.
     Empty,
     /// One small record per shard.
     One,
-    /// Plain records of so many bytes.
+    /// Plain records of so many bytes, [`SHARD_BYTES`] with their keys in each shard.
     Plain(usize),
-    /// Aggregates of 50 kB that hold user records of so many bytes.
+    /// As many bytes in aggregates of 50 kB that hold user records of so many bytes.
     Aggregates(usize),
 }
 
-/// The largest page of Kinesis has 10 MiB or 10,000 records; a little is left for keys.
-const PAGE_BYTES: usize = 9_500_000;
-const PAGE_RECORDS: usize = 10_000;
+/// The largest page of Kinesis has 10 MiB or 10,000 records: one page, or several if the records are small.
+const SHARD_BYTES: usize = 9_500_000;
 const AGGREGATE_BYTES: usize = 50_000;
 
 /// A server that ends when this is dropped.
@@ -174,13 +173,13 @@ fn fill(kinesis: &SharedKinesis, stream: &str) -> Filled {
         match kind {
             "one" => put("a".into(), vec![b'x'; size], 1, size),
             "plain" => {
-                for n in 0..PAGE_RECORDS.min(PAGE_BYTES / (size + 16)) {
+                for n in 0..SHARD_BYTES / (size + 16) {
                     put(format!("customer-{n:07}"), vec![b'x'; size], 1, size);
                 }
             }
             "aggregates" => {
                 let mut keys = keys_in(range);
-                for _ in 0..PAGE_BYTES / AGGREGATE_BYTES {
+                for _ in 0..SHARD_BYTES / AGGREGATE_BYTES {
                     let (data, users) = aggregate(&mut keys, size);
                     put(
                         "a".into(),

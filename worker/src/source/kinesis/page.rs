@@ -128,18 +128,18 @@ impl<'b> Walk<'b> {
         let length = self.decoder.map()?;
         let mut seen = 0;
         while self.more(length, &mut seen)? {
-            match self.decoder.str()? {
+            match self.member_of_record()? {
                 "Data" => {
                     self.element = Some((index, "Data"));
                     data = Some(self.blob()?);
                 }
                 "PartitionKey" => {
                     self.element = Some((index, "PartitionKey"));
-                    key = self.optional(Self::text)?;
+                    key = self.optional(Self::bytes_of_text)?;
                 }
                 "SequenceNumber" => {
                     self.element = Some((index, "SequenceNumber"));
-                    sequence = Some(SequenceNumber::from_bytes(self.text()?)?);
+                    sequence = Some(SequenceNumber::from_bytes(self.bytes_of_text()?)?);
                 }
                 "ApproximateArrivalTimestamp" => {
                     self.element = Some((index, "ApproximateArrivalTimestamp"));
@@ -163,7 +163,7 @@ impl<'b> Walk<'b> {
     }
 
     fn encryption(&mut self) -> Outcome<Option<EncryptionType>> {
-        Ok(match &self.text()?[..] {
+        Ok(match &self.bytes_of_text()?[..] {
             b"NONE" => Some(EncryptionType::None),
             b"KMS" => Some(EncryptionType::Kms),
             // A kind of the future.
@@ -275,6 +275,30 @@ impl<'b> Walk<'b> {
         Ok(self.body.slice_ref(self.decoder.str()?.as_bytes()))
     }
 
+    /// The name of the next member. Those of a record are told by their bytes alone, as there are thousands in an answer.
+    fn member_of_record(&mut self) -> Result<&'b str, Error> {
+        let at = self.decoder.position();
+        if let Some(name) = bytes_of_text(&self.body[at..])
+            && let Some(known) = OF_RECORD
+                .iter()
+                .find(|known| known.as_bytes() == name.bytes)
+        {
+            self.decoder.set_position(at + name.whole);
+            return Ok(known);
+        }
+        self.decoder.str()
+    }
+
+    /// A text whose bytes are checked by whoever makes something of them.
+    fn bytes_of_text(&mut self) -> Outcome<Bytes> {
+        let at = self.decoder.position();
+        let Some(text) = bytes_of_text(&self.body[at..]) else {
+            return self.text();
+        };
+        self.decoder.set_position(at + text.whole);
+        Ok(self.body.slice_ref(text.bytes))
+    }
+
     /// Milliseconds, against the standard of CBOR; a fraction of one is dropped.
     fn timestamp(&mut self) -> Outcome<Millis> {
         if self.decoder.datatype()? == Type::Tag && self.decoder.tag()? != IanaTag::Timestamp.tag()
@@ -288,6 +312,34 @@ impl<'b> Walk<'b> {
         };
         Ok(Millis(millis))
     }
+}
+
+/// The members of a record.
+const OF_RECORD: [&str; 5] = [
+    "Data",
+    "PartitionKey",
+    "SequenceNumber",
+    "ApproximateArrivalTimestamp",
+    "EncryptionType",
+];
+
+/// A text as it lies in an answer.
+struct Text<'b> {
+    bytes: &'b [u8],
+    /// Its length and that of what stands before it.
+    whole: usize,
+}
+
+/// The text that `rest` begins with, if its length is given in one of the two shortest ways.
+fn bytes_of_text(rest: &[u8]) -> Option<Text<'_>> {
+    let (length, head) = match *rest {
+        [first @ 0x60..=0x77, ..] => (usize::from(first - 0x60), 1),
+        [0x78, length, ..] => (usize::from(length), 2),
+        _ => return None,
+    };
+    let whole = head + length;
+    let bytes = rest.get(head..whole)?;
+    Some(Text { bytes, whole })
 }
 
 #[cfg(test)]

@@ -191,6 +191,15 @@ fn records_are_slices_and_the_iterator_is_not() {
 }
 
 #[test]
+fn a_key_that_is_no_utf_8_does_not_stop_the_shard() {
+    // {"Records": [{"Data": h'61', "PartitionKey": <FF>, "SequenceNumber": "7"}]}
+    let answer =
+        b"\xa1\x67Records\x81\xa3\x64Data\x41a\x6cPartitionKey\x61\xff\x6eSequenceNumber\x617";
+    let page = read(&Bytes::from_static(answer)).expect("read");
+    assert_eq!(page.records[0].partition_key, "\u{fffd}");
+}
+
+#[test]
 fn nulls_mean_that_a_member_is_missing() {
     // {"Records": [], "NextShardIterator": null, "MillisBehindLatest": null, "ChildShards": null}
     let answer = b"\xa4\x67Records\x80\x71NextShardIterator\xf6\x72MillisBehindLatest\xf6\x6bChildShards\xf6";
