@@ -131,7 +131,7 @@ impl Leases {
             && self.queue.is_empty()
             && self.writes.is_empty()
             && !self.leader.writing()
-            && !self.leader.leads(now.mono);
+            && !self.leader.holds(now.mono);
         if done {
             self.gone = true;
             self.out.push(Action::RemoveWorker {
