@@ -284,11 +284,10 @@ pub fn lease_row(data: &[u8]) {
     }
     let mut more = item.clone();
     more.insert("other".to_owned(), AttributeValue::Null(true));
-    assert_eq!(
-        lease::dynamodb::read_item(&more),
-        read,
-        "an unknown attribute is read"
-    );
+    let more = lease::dynamodb::read_item(&more);
+    // As texts: a number that is none is equal to nothing.
+    let (more, read) = (format!("{more:?}"), format!("{read:?}"));
+    assert_eq!(more, read, "an unknown attribute is read");
 }
 
 /// A file is read, or refused with a line for each reason.

@@ -64,3 +64,10 @@ fn the_instructions_lead_to_rows_and_aggregates_of_every_kind() {
         assert!(count >= 50, "{count} {what}");
     }
 }
+
+/// Inputs that libFuzzer found.
+#[test]
+fn what_failed_once_fails_no_more() {
+    // A throughput that is not a number.
+    fuzz::lease_row(&[0xFE, 0x09, 0x35, 0xA4, 0x09, 0x35, 0xA4, 0xA4]);
+}
