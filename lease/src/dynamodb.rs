@@ -16,12 +16,15 @@ mod request;
 mod setup;
 mod shape;
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicI32, Ordering},
+};
 
 use aws_sdk_dynamodb::{
     Client,
     config::retry::RetryConfig,
-    types::{ReturnValue, ReturnValuesOnConditionCheckFailure},
+    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
 };
 use futures::future::try_join_all;
 
@@ -41,6 +44,24 @@ use crate::{
     table::{Consistency, Lock, LockWrite, Table, TableError, Unreadable, View, WorkerRow},
     write::Write,
 };
+
+/// Reads a row as a list does: `None` where it is no lease. For tests that feed it whatever attributes they like.
+///
+/// # Errors
+/// When it is a lease, the lock or a worker's row, and one of its attributes is missing or wrong.
+#[doc(hidden)]
+pub fn read_item(item: &HashMap<String, AttributeValue>) -> Result<Option<Lease>, Unreadable> {
+    Ok(match item::read(item)? {
+        Row::Lease(lease) => Some(*lease),
+        Row::Lock(_) | Row::Worker(_) | Row::Other(_) => None,
+    })
+}
+
+/// The row that makes a lease. For the same tests.
+#[doc(hidden)]
+pub fn write_item(lease: &Lease) -> HashMap<String, AttributeValue> {
+    item::lease_item(lease)
+}
 
 /// Rows that one page of a Scan holds at least: a page is 1 MiB, a lease row rarely above 500 bytes.
 const ROWS_A_PAGE: usize = 2_000;

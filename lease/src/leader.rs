@@ -24,6 +24,8 @@ pub struct Leader {
     state: State,
     /// A write is under way since then.
     in_flight: Option<Time>,
+    /// The lock is being given back: it may be somebody else's before the answer is here.
+    giving_back: bool,
     /// Not before this: a failed write is not repeated at once.
     not_before: Time,
     /// The last belief of this run: when the write it rests on was answered, and its end.
@@ -78,6 +80,7 @@ impl Leader {
             every,
             state: State::Unknown,
             in_flight: None,
+            giving_back: false,
             not_before: Time::ZERO,
             led_since: Time::ZERO,
             led_until: Time::ZERO,
@@ -87,6 +90,11 @@ impl Leader {
 
     /// Whether this worker may act as leader.
     pub fn leads(&self, now: Time) -> bool {
+        self.holds(now) && !self.giving_back
+    }
+
+    /// Whether the lock is this worker's, as far as it knows: it leads, or has not given the lock back yet.
+    pub fn holds(&self, now: Time) -> bool {
         matches!(&self.state, State::Mine { sent, .. } if now < *sent + self.duration.saturating_sub(self.margin))
     }
 
@@ -180,6 +188,7 @@ impl Leader {
             return None;
         }
         self.in_flight = Some(now);
+        self.giving_back = true;
         Some(LockWrite::Release {
             me: self.me.clone(),
             version: version.to_string(),
@@ -228,6 +237,7 @@ impl Leader {
                     version: lock.version.as_str().into(),
                     sent,
                 };
+                self.giving_back = false;
                 self.led_since = now;
                 self.led_until = sent + self.duration.saturating_sub(self.margin);
             }
@@ -237,7 +247,7 @@ impl Leader {
             Err(_) => {
                 // What happened is unknown; while the old belief lasts, the next list or heartbeat clears it up.
                 self.not_before = now + self.every / 4;
-                if !self.leads(now) {
+                if !self.holds(now) {
                     self.state = State::Unknown;
                 }
             }

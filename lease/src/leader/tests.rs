@@ -121,3 +121,31 @@ fn a_released_lock_is_taken_at_once() {
     b.observed(row.as_ref(), at(20), at(20));
     assert!(act(&mut b, &mut row, at(20)));
 }
+
+#[test]
+fn who_gives_the_lock_back_leads_no_more_though_no_answer_is_here_yet() {
+    let (mut a, mut b, mut row) = (worker("a", "1"), worker("b", "2"), None);
+    a.observed(None, at(0), at(0));
+    assert!(act(&mut a, &mut row, at(0)) && a.leads(at(1)));
+    let release = a.release(at(1)).expect("it holds the lock");
+    assert!(!a.leads(at(1)) && a.holds(at(1)));
+    assert!(release.permitted(row.as_ref()));
+    row = release.apply();
+    b.observed(row.as_ref(), at(2), at(2));
+    assert!(act(&mut b, &mut row, at(2)) && b.leads(at(3)));
+    assert!(!a.leads(at(3)), "both would lead");
+}
+
+#[test]
+fn a_lock_that_could_not_be_given_back_is_given_back_again() {
+    let (mut a, mut row) = (worker("a", "1"), None);
+    a.observed(None, at(0), at(0));
+    assert!(act(&mut a, &mut row, at(0)));
+    a.release(at(1)).expect("it holds the lock");
+    a.answered(Err(TableError::Throttled(String::new())), at(2));
+    assert!(!a.leads(at(1_000)) && a.holds(at(1_000)));
+    let release = a.release(at(1_000)).expect("it holds the lock still");
+    assert!(release.permitted(row.as_ref()));
+    a.answered(Ok(None), at(1_001));
+    assert!(!a.holds(at(1_001)));
+}

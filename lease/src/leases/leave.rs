@@ -127,7 +127,7 @@ impl Leases {
             && self.winding_down.is_empty()
             && self.writes.is_empty()
             && !self.leader.writing()
-            && !self.leader.leads(now.mono);
+            && !self.leader.holds(now.mono);
         if done {
             self.gone = true;
             self.out.push(Action::RemoveWorker {
