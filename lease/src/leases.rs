@@ -64,9 +64,9 @@ pub use settings::{Settings, Stream};
 pub use writes::WriteId;
 
 use callers::Callers;
+use holdings::Holdings;
 use look::Lists;
 use presence::OwnRow;
-use holdings::Holdings;
 use sight::Sight;
 use streams::StreamState;
 use writes::Writes;
