@@ -153,6 +153,24 @@ async fn connect(
     futures::future::try_join(table, streams).await
 }
 
+/// Makes a call again until it is answered, or fails in a way that will not pass by itself.
+async fn patiently<T, E: std::fmt::Display, F: Future<Output = Result<T, E>>>(
+    call: impl Fn() -> F,
+    may_pass: impl Fn(&E) -> bool,
+    backoff: &mut Backoff,
+) -> Result<T, E> {
+    loop {
+        match call().await {
+            Err(error) if may_pass(&error) => {
+                let wait = backoff.next_wait();
+                tracing::warn!(retry_in = ?wait, "cannot start yet: {error}");
+                tokio::time::sleep(wait).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 async fn ensure(
     client: &aws_sdk_dynamodb::Client,
     config: &Config,
@@ -160,21 +178,17 @@ async fn ensure(
 ) -> Result<DynamoTable, Failure> {
     let table = DynamoTable::new(client, config.lease.table.as_str());
     let spec = table_spec(config);
-    let ensured = loop {
-        match table.ensure(&spec, tokio::time::sleep).await {
-            Ok(ensured) => break ensured,
-            Err(
-                error @ EnsureError::Failed {
-                    transient: true, ..
-                },
-            ) => {
-                let wait = backoff.next_wait();
-                tracing::warn!(retry_in = ?wait, "cannot start yet: {error}");
-                tokio::time::sleep(wait).await;
+    let ensure = || table.ensure(&spec, tokio::time::sleep);
+    let may_pass = |error: &EnsureError| {
+        matches!(
+            error,
+            EnsureError::Failed {
+                transient: true,
+                ..
             }
-            Err(error) => return Err(error.into()),
-        }
+        )
     };
+    let ensured = patiently(ensure, may_pass, &mut backoff).await?;
     for warning in &ensured.warnings {
         tracing::warn!(table = %config.lease.table, "{warning}");
     }
@@ -207,17 +221,9 @@ async fn open(
     backoff: &mut Backoff,
 ) -> Result<Stream<KinesisSource>, Failure> {
     let client = aws.kinesis(stream).await?;
-    let facts = loop {
-        match Aws::describe(&client, stream).await {
-            Ok(facts) => break facts,
-            Err(error @ AwsError::Failed { .. }) => {
-                let wait = backoff.next_wait();
-                tracing::warn!(retry_in = ?wait, "cannot start yet: {error}");
-                tokio::time::sleep(wait).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    };
+    let describe = || Aws::describe(&client, stream);
+    let may_pass = |error: &AwsError| matches!(error, AwsError::Failed { .. });
+    let facts = patiently(describe, may_pass, backoff).await?;
     Ok(Stream {
         name: stream.name.to_string(),
         lease: LeaseStream {

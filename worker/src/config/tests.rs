@@ -206,6 +206,21 @@ fn instants_are_read_with_their_offset() {
 }
 
 #[test]
+fn the_first_region_in_the_file_serves_what_names_none_and_streams_come_first() {
+    assert_eq!(accept("").default_region(), None);
+    let table = accept("[lease]\nregion = \"eu-west-1\"");
+    assert_eq!(
+        table.default_region().map(|it| it.as_str()),
+        Some("eu-west-1")
+    );
+    let both = accept("region = \"eu-north-1\"\n[lease]\nregion = \"eu-west-1\"");
+    assert_eq!(
+        both.default_region().map(|it| it.as_str()),
+        Some("eu-north-1")
+    );
+}
+
+#[test]
 fn an_arn_names_stream_and_region() {
     let text = SMALLEST.replace(
         "name = \"orders\"\n",

@@ -5,7 +5,7 @@ use std::{process::Stdio, time::Duration};
 use shardkeeper::local::faults::{Action, Rule, Service};
 use tokio::process::Child;
 
-use crate::world::{World, done};
+use crate::world::{Done, World, done};
 
 fn start(world: &World, arguments: &[&str]) -> Child {
     let mut command = world.command(arguments);
@@ -23,6 +23,11 @@ fn until_held(world: &World, by: &str) {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("{by} holds nothing after all this time");
+}
+
+fn ended(world: &World, child: Child) -> Done {
+    let output = world.runtime.block_on(child.wait_with_output());
+    done(output.expect("it ends"))
 }
 
 fn signal(child: &Child, signal: rustix::process::Signal) {
@@ -66,13 +71,7 @@ fn done_is_0() {
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
     signal(&worker, rustix::process::Signal::TERM);
-    done(
-        world
-            .runtime
-            .block_on(worker.wait_with_output())
-            .expect("it ends"),
-    )
-    .exits(0);
+    ended(&world, worker).exits(0);
 }
 
 #[test]
@@ -89,14 +88,9 @@ fn failed_is_1() {
     signal(&worker, rustix::process::Signal::TERM);
     std::thread::sleep(Duration::from_millis(300));
     signal(&worker, rustix::process::Signal::TERM);
-    done(
-        world
-            .runtime
-            .block_on(worker.wait_with_output())
-            .expect("it ends"),
-    )
-    .exits(1)
-    .says(&["told to end at once"]);
+    ended(&world, worker)
+        .exits(1)
+        .says(&["told to end at once"]);
 
     world
         .run(&["leases"])
@@ -141,13 +135,7 @@ fn foreign_is_3() {
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
     signal(&worker, rustix::process::Signal::TERM);
-    done(
-        world
-            .runtime
-            .block_on(worker.wait_with_output())
-            .expect("it ends"),
-    )
-    .exits(0);
+    ended(&world, worker).exits(0);
     world.file("payments.toml", &world.config("payments", "orders-app"));
     world
         .run(&["run", "--config", "payments.toml"])
@@ -245,14 +233,7 @@ fn aws_that_is_away_at_the_start_is_waited_for() {
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
     signal(&worker, rustix::process::Signal::TERM);
-    done(
-        world
-            .runtime
-            .block_on(worker.wait_with_output())
-            .expect("it ends"),
-    )
-    .exits(0)
-    .says(&[
+    ended(&world, worker).exits(0).says(&[
         "cannot start yet: table orders-app cannot be set up",
         "cannot start yet: DescribeStreamSummary of orders",
     ]);

@@ -17,7 +17,7 @@ use shardkeeper::{
         faults::Rule,
         model::{CreateStream, ModelOptions},
     },
-    source::{From, Source as _, kinesis::KinesisSource},
+    source::{From, Source as _, SourceError, kinesis::KinesisSource},
 };
 use tokio::{io::AsyncWriteExt as _, process::Command, runtime::Runtime};
 
@@ -224,7 +224,15 @@ impl World {
                 let mut records = Vec::new();
                 let mut next = source.iterator(&shard.id, &From::TrimHorizon).await.ok();
                 while let Some(iterator) = next {
-                    let page = source.records(&iterator, 10_000).await.expect("records");
+                    let page = loop {
+                        match source.records(&iterator, 10_000).await {
+                            // A shard gives two megabytes a second, to a test as to anybody.
+                            Err(SourceError::Throttled(_)) => {
+                                tokio::time::sleep(Duration::from_millis(100)).await;
+                            }
+                            page => break page.expect("records"),
+                        }
+                    };
                     next = page.next.filter(|_| !page.records.is_empty());
                     records.extend(page.records);
                 }
