@@ -49,7 +49,7 @@ fn a_thousand_worlds_keep_every_promise() {
 
 /// Seeds that once broke a promise, and what was wrong. A change of the plans makes other worlds of them; what they found
 /// is then only kept by the tests of the rules named here.
-const ONCE_BROKEN: [(u64, &str); 10] = [
+const ONCE_BROKEN: [(u64, &str); 11] = [
     (
         18,
         "delivery: a dropped record settled what a manual handler had not",
@@ -86,6 +86,10 @@ const ONCE_BROKEN: [(u64, &str); 10] = [
     (
         1186,
         "renew: a row taken back while its heir answered was held without a reader",
+    ),
+    (
+        2861,
+        "check: a process whose row a twin took and gave back was held to know it at once",
     ),
 ];
 

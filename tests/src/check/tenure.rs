@@ -22,6 +22,8 @@ struct Watch<'a> {
     /// When processes went on.
     thawed: BTreeMap<Process, Duration>,
     given: BTreeMap<&'a Holder, BTreeSet<&'a Position>>,
+    /// Which process last acquired each row under each id, and when.
+    acquired: BTreeMap<(&'a str, &'a WorkerId), (Process, Duration)>,
     /// The worker id of each process.
     ids: BTreeMap<Process, &'a WorkerId>,
     failover: Duration,
@@ -29,7 +31,6 @@ struct Watch<'a> {
 
 struct Reader<'a> {
     process: Process,
-    since: Duration,
     taken: &'a Row,
 }
 
@@ -85,21 +86,17 @@ pub(super) fn check(scope: &Scope<'_>, history: &History, verdicts: &mut Verdict
 impl<'a> Watch<'a> {
     fn applied(
         &mut self,
-        (process, since): (Process, Duration),
+        (process, time): (Process, Duration),
         operation: &str,
         key: &'a str,
         after: Option<&'a Row>,
     ) {
         match (operation, after) {
             ("acquire" | "take", Some(taken)) => {
-                self.reader.insert(
-                    key,
-                    Some(Reader {
-                        process,
-                        since,
-                        taken,
-                    }),
-                );
+                self.reader.insert(key, Some(Reader { process, taken }));
+                if let Some(id) = self.ids.get(&process) {
+                    self.acquired.insert((key, id), (process, time));
+                }
             }
             ("release" | "complete" | "delete", _) => {
                 self.reader.insert(key, None);
@@ -127,7 +124,10 @@ impl<'a> Watch<'a> {
         let rightful = reader.is_some_and(|reader| {
             reader.process == by.process && reader.taken.counter == by.tenure
         });
-        if !rightful && !reader.is_some_and(|reader| self.twins(reader, by.process, time)) {
+        if self.unaware(by, time) {
+            return;
+        }
+        if !rightful {
             let what = format!(
                 "{by} was handed a batch, but the reader is {}",
                 spell(reader)
@@ -137,18 +137,20 @@ impl<'a> Watch<'a> {
         for other in &self.running {
             let still = self.frozen.contains(&other.process)
                 || self.thawed.get(&other.process) == Some(&time);
-            let twins = reader.is_some_and(|reader| self.twins(reader, other.process, time));
-            if other.shard == by.shard && *other != by && !still && !twins {
+            if other.shard == by.shard && *other != by && !still && !self.unaware(other, time) {
                 let what = format!("{by} was handed a batch while a call of {other} runs");
                 broken(verdicts, Property::OneReader, at, what);
             }
         }
     }
 
-    /// A process that runs under the reader's id, and may not have noticed yet that its row was taken. Ids must be
-    /// unique; where they are not, two processes may read one shard until the next renewal.
-    fn twins(&self, reader: &Reader<'_>, other: Process, time: Duration) -> bool {
-        self.ids.get(&reader.process) == self.ids.get(&other) && time < reader.since + self.failover
+    /// A process whose row another one acquired under the same id, and which may not have noticed yet, whatever became of
+    /// the row since. Ids must be unique; where they are not, two processes may read one shard until the next renewal.
+    fn unaware(&self, by: &Holder, time: Duration) -> bool {
+        let id = self.ids.get(&by.process);
+        let acquired = id.and_then(|id| self.acquired.get(&(by.shard.as_str(), id)));
+        acquired
+            .is_some_and(|(process, since)| *process != by.process && time < *since + self.failover)
     }
 
     /// The first record of a tenure is the one after the position its row had.
