@@ -65,6 +65,17 @@ impl Position {
         }
     }
 
+    /// The same position with digits in a buffer of their own ([`SequenceNumber::detached`]).
+    pub fn detached(&self) -> Self {
+        match self {
+            Self::At {
+                sequence,
+                sub_sequence,
+            } => Self::at(sequence.detached(), *sub_sequence),
+            sentinel => sentinel.clone(),
+        }
+    }
+
     /// Reads the two columns of a KCL lease row, `checkpoint` and `checkpointSubSequenceNumber`.
     ///
     /// An absent sub-sequence number means 0. Beside a sentinel it carries no meaning (the KCL compares `SHARD_END`

@@ -55,6 +55,11 @@ impl SequenceNumber {
         std::str::from_utf8(&self.0).expect("only ASCII digits get past `check`")
     }
 
+    /// The same number in a buffer of its own: what is kept for long must not keep a whole answer of Kinesis alive.
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// The digits without leading zeros; `"0"` and `"000"` both give an empty slice.
     fn significant(&self) -> &[u8] {
         let zeros = self.0.iter().take_while(|digit| **digit == b'0').count();
@@ -192,6 +197,16 @@ mod tests {
         let sequence = SequenceNumber::from_bytes(wire.slice(2..5)).expect("digits");
         assert_eq!(sequence.as_str().as_ptr(), wire[2..].as_ptr());
         assert_eq!(sequence.clone().as_str().as_ptr(), wire[2..].as_ptr());
+    }
+
+    #[test]
+    fn detached_it_keeps_no_buffer_alive() {
+        let page = Bytes::from(vec![b'7'; 1 << 10]);
+        let number = SequenceNumber::from_bytes(page.slice(..20)).unwrap();
+        let own = number.detached();
+        assert_eq!(own, number);
+        drop(number);
+        assert!(page.is_unique(), "only the page itself is left");
     }
 
     #[test]

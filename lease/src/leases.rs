@@ -59,7 +59,7 @@ use crate::{
 pub use action::{Action, Halt};
 pub use event::{Caller, Event};
 pub use fleet::Fleet;
-pub use news::{Fatal, Loss, News};
+pub use news::{Fatal, Loss, Made, News};
 pub use settings::{Settings, Stream};
 pub use writes::WriteId;
 
@@ -98,8 +98,8 @@ pub struct Leases {
     /// Children of shards that were finished here, and until when this worker looks out for them.
     entitled: BTreeMap<LeaseKey, Time>,
     writes: Writes,
-    /// Reads under way, by the tenure they are for.
-    reads: BTreeMap<LeaseKey, Tenure>,
+    /// Reads under way: the tenure they are for, and when they were asked for.
+    reads: BTreeMap<LeaseKey, (Tenure, Time)>,
     own_row: OwnRow,
     joined: Time,
     leaving: bool,

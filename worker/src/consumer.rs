@@ -235,9 +235,9 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                     if self.processor.commit() == Commit::Auto {
                         self.progress.settle_all();
                     }
-                    self.meter
-                        .shard()
-                        .batch_delivered(parcel.batch.records.len(), parcel.bytes);
+                    let records = parcel.batch.records.len();
+                    self.progress.handled(&parcel.position, records);
+                    self.meter.shard().batch_delivered(records, parcel.bytes);
                     return None;
                 }
                 Some(Err(error)) => {

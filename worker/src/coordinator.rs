@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt as _, future::OptionFuture, stream::FuturesUnordered};
 use lease::{
     Table, TableError,
-    leases::{Action, Caller, Event, Fatal, Leases, News, Now},
+    leases::{Action, Caller, Event, Fatal, Leases, Made, News, Now},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -285,9 +285,10 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
 
     fn tell(&mut self, news: &News) {
         match news {
-            News::Took { key, how, .. } => {
+            News::Took { key, how, from } => {
                 metrics::lease_taken();
-                tracing::info!(lease = %key, "lease held ({how})");
+                let from = from.as_ref().map(tracing::field::display);
+                tracing::info!(lease = %key, from, "lease held ({how})");
             }
             News::Lost { key, why } => {
                 metrics::lease_lost();
@@ -306,12 +307,16 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
                 tracing::info!(lease = %key, "shard read to its end");
             }
             News::Stored(key, position) => {
-                self.herd.stored(key);
+                self.herd.stored(key, position);
                 tracing::debug!(lease = %key, %position, "checkpoint stored");
             }
-            News::Created(key, position) => {
-                metrics::children_created(1);
-                tracing::info!(lease = %key, %position, "lease row made");
+            News::Created { key, from, why } => {
+                match why {
+                    Made::First => {}
+                    Made::Child => metrics::child_created(),
+                    Made::Repair => metrics::hole_repaired(),
+                }
+                tracing::info!(lease = %key, %from, ?why, "lease row made");
             }
             News::Deleted(key) => tracing::info!(lease = %key, "finished lease row removed"),
             News::Leads(true) => tracing::info!("this worker leads"),

@@ -11,7 +11,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use checkpoint::{Deaggregator, KinesisRecord, Position, SequenceNumber, Unpacked, UserRecord};
 use lease::Time;
 
-use crate::{budget::Reserved, handler::Batch, source::polling::copy};
+use crate::{budget::Reserved, handler::Batch};
 
 /// How large a batch may be, and how long it may wait to become so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Inbox {
     limits: BatchLimits,
     /// Where the lease was taken over: nothing up to there is handed on.
     resumed_at: Position,
-    raw: VecDeque<Raw>,
+    raw: VecDeque<KinesisRecord>,
     ready: VecDeque<UserRecord>,
     ready_bytes: usize,
     raw_bytes: usize,
@@ -46,9 +46,6 @@ pub struct Inbox {
     barren: Option<Position>,
     counts: Counts,
 }
-
-#[derive(Debug)]
-struct Raw(KinesisRecord);
 
 /// A batch, and what it keeps alive.
 #[derive(Debug)]
@@ -119,10 +116,14 @@ impl Inbox {
             }
             self.raw_bytes += record.data.len();
             self.last = Some(record.sequence.clone());
-            self.raw.push_back(Raw(record));
+            self.raw.push_back(record);
         }
         if self.raw.len() > before {
-            let last = copy(self.last.as_ref().expect("a record was just taken in"));
+            let last = self
+                .last
+                .as_ref()
+                .expect("a record was just taken in")
+                .detached();
             self.last = Some(last.clone());
             self.pages.push_back((last, Arc::new(reserved)));
             self.since.get_or_insert(now);
@@ -182,7 +183,7 @@ impl Inbox {
             if take == 0 {
                 return;
             }
-            let last = self.raw[take - 1].0.sequence.clone();
+            let last = self.raw[take - 1].sequence.clone();
             let Inbox {
                 raw,
                 ready,
@@ -195,7 +196,7 @@ impl Inbox {
             } = self;
             let passed = matches!(resumed_at, Position::At { sequence, .. } if last > *sequence)
                 || !matches!(resumed_at, Position::At { .. });
-            let some = raw.drain(..take).map(|Raw(record)| {
+            let some = raw.drain(..take).map(|record| {
                 *raw_bytes -= record.data.len();
                 record
             });
@@ -215,7 +216,7 @@ impl Inbox {
                 .ready
                 .back()
                 .is_some_and(|record| record.sequence == last);
-            self.barren = (!handed_on && passed).then(|| Position::at(copy(&last), 0));
+            self.barren = (!handed_on && passed).then(|| Position::at(last.detached(), 0));
         }
     }
 

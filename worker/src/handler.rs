@@ -4,6 +4,7 @@
 //! fails is handed over again, after a wait, for as long as the shard is held: a checkpoint never passes a record whose
 //! batch did not succeed.
 
+mod lag;
 pub mod progress;
 pub mod sink;
 

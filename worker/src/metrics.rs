@@ -68,7 +68,7 @@ table::table! {
     CHECKPOINTS_WRITTEN = Counter "checkpoints_written_total" Count ["stream", "shard"]
         "Checkpoints stored in the lease table";
     CHECKPOINT_LAG = Gauge "checkpoint_lag_records" Count ["stream", "shard"]
-        "User records settled and not yet covered by a stored checkpoint: what a crash would repeat";
+        "User records handled and not yet covered by a stored checkpoint: what a crash would repeat";
     // Leases.
     LEASES_HELD = Gauge "leases_held" Count []
         "Leases this worker holds";
@@ -152,14 +152,14 @@ pub fn lease_handed_off() {
     LEASES_HANDED_OFF.counter(vec![]).increment(1);
 }
 
-/// Rows were made for the children of a finished shard.
-pub fn children_created(count: usize) {
-    CHILDREN_CREATED.counter(vec![]).increment(count as u64);
+/// A row was made for a child of a finished shard.
+pub fn child_created() {
+    CHILDREN_CREATED.counter(vec![]).increment(1);
 }
 
-/// Rows were made because part of the hash range had none.
-pub fn holes_repaired(count: usize) {
-    HOLES_REPAIRED.counter(vec![]).increment(count as u64);
+/// A row was made because part of the hash range had none.
+pub fn hole_repaired() {
+    HOLES_REPAIRED.counter(vec![]).increment(1);
 }
 
 /// AWS refused a call for lack of throughput. `operation` is the API's name for it, e.g. `GetRecords`.

@@ -49,7 +49,7 @@ impl Leases {
             match next {
                 Some(Next::Write(write)) => self.send(write, None, now),
                 Some(Next::Read) => {
-                    self.reads.insert(key.clone(), held.tenure);
+                    self.reads.insert(key.clone(), (held.tenure, now.mono));
                     self.out.push(Action::Read(key));
                 }
                 None => {
@@ -79,16 +79,14 @@ impl Leases {
         result: Result<Option<Lease>, TableError>,
         now: Now,
     ) {
-        let asked = self.reads.remove(key);
-        let Some(held) = self
-            .held
-            .get_mut(key)
-            .filter(|held| Some(held.tenure) == asked)
-        else {
+        let Some((tenure, asked)) = self.reads.remove(key) else {
+            return;
+        };
+        let Some(held) = self.held.get_mut(key).filter(|held| held.tenure == tenure) else {
             return;
         };
         match &result {
-            Ok(Some(row)) => self.sight.wrote(row, held.renewed(), now.mono),
+            Ok(Some(row)) => self.sight.wrote(row, asked, now.mono),
             Ok(None) => self.sight.deleted(key, now.mono),
             Err(_) => {}
         }
@@ -114,7 +112,9 @@ impl Leases {
                 self.lists.hurry(now.mono);
             }
             Outcome::Lost(row) => self.lost_to(key, row, now),
-            Outcome::Released(row) => self.let_go(key, &row, News::Released(key.clone()), now),
+            Outcome::Released(row) => {
+                self.let_go(key, &before, &row, News::Released(key.clone()), now);
+            }
             Outcome::HandedOver(row) => {
                 let to = row
                     .owner
@@ -122,6 +122,7 @@ impl Leases {
                     .expect("a row that was handed over has an owner");
                 self.let_go(
                     key,
+                    &before,
                     &row,
                     News::HandedOver {
                         key: key.clone(),
@@ -137,7 +138,7 @@ impl Leases {
                     let children = row.children.iter().map(|child| (key(child), until));
                     self.entitled.extend(children);
                 }
-                self.let_go(key, &row, News::Finished(key.clone()), now);
+                self.let_go(key, &before, &row, News::Finished(key.clone()), now);
             }
         }
     }
@@ -150,10 +151,7 @@ impl Leases {
             key: key.clone(),
             until,
         });
-        if stored != before {
-            self.out
-                .push(Action::Tell(News::Stored(key.clone(), stored.clone())));
-        }
+        self.tell_stored(key, &before, &stored);
         // A caller whose position was not stored yet wants the next write at once.
         if self.stored(key, &stored)
             && let Some(held) = self.held.get_mut(key)
@@ -162,15 +160,19 @@ impl Leases {
         }
     }
 
+    fn tell_stored(&mut self, key: &LeaseKey, before: &Position, stored: &Position) {
+        if stored != before {
+            let news = News::Stored(key.clone(), stored.clone());
+            self.out.push(Action::Tell(news));
+        }
+    }
+
     /// A hold that ended as intended.
-    fn let_go(&mut self, key: &LeaseKey, row: &Lease, news: News, now: Now) {
+    fn let_go(&mut self, key: &LeaseKey, before: &Position, row: &Lease, news: News, now: Now) {
         self.stored(key, &row.checkpoint);
         self.callers.lost(key, &mut self.out);
         self.held.remove(key);
-        self.out.push(Action::Tell(News::Stored(
-            key.clone(),
-            row.checkpoint.clone(),
-        )));
+        self.tell_stored(key, before, &row.checkpoint);
         self.out.push(Action::Tell(news));
         self.lists.hurry(now.mono);
         self.replan = true;

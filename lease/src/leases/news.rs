@@ -40,7 +40,14 @@ pub enum News {
     /// A checkpoint is stored.
     Stored(LeaseKey, Position),
     /// A row was made.
-    Created(LeaseKey, Position),
+    Created {
+        /// The row.
+        key: LeaseKey,
+        /// Where its shard is read from.
+        from: Position,
+        /// What it was made for.
+        why: Made,
+    },
     /// A finished row was removed.
     Deleted(LeaseKey),
     /// A list failed.
@@ -57,6 +64,17 @@ pub enum News {
     HeirSilent(LeaseKey, WorkerId),
     /// A shard's consumer is stuck and the lease is given up.
     Stuck(LeaseKey),
+}
+
+/// Why a row was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// The stream had no rows.
+    First,
+    /// The shard's parent has ended.
+    Child,
+    /// The stream had rows, but a part of its hash range had none: somebody failed to make it.
+    Repair,
 }
 
 /// Why a lease was lost.

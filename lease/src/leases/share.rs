@@ -1,11 +1,11 @@
 //! Rows that are not held: made, taken, given, cleaned up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use checkpoint::Position;
 
 use super::{
-    Action, Leases, News, Now, StreamState,
+    Action, Leases, Made, News, Now, StreamState,
     writes::{Purpose, UnderWay},
 };
 use crate::{
@@ -102,6 +102,7 @@ impl Leases {
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
         let mut first = Vec::new();
+        let mut new = BTreeSet::new();
         for stream in &self.streams {
             let Some(shards) = &stream.shards else {
                 continue;
@@ -121,6 +122,9 @@ impl Leases {
                 leases: &leases,
                 wall: now.wall,
             });
+            if leases.is_empty() {
+                new.insert(id.cloned());
+            }
             if leases.is_empty() && !self.sight.doubtful() {
                 first.extend(missing.iter().map(|lease| lease.key.clone()));
             }
@@ -138,7 +142,12 @@ impl Leases {
             if !confirmed.contains(&lease.key) {
                 continue;
             }
-            self.enqueue(Write::Create(Box::new(lease)), Purpose::Fleet);
+            let why = if new.contains(&lease.stream) {
+                Made::First
+            } else {
+                Made::Repair
+            };
+            self.enqueue(Write::Create(Box::new(lease)), Purpose::Cover(why));
         }
     }
 
@@ -244,14 +253,15 @@ impl Leases {
             (Purpose::Seize, Ok(Some(row))) => {
                 self.seized(row, under_way, now);
             }
-            (Purpose::Fleet, Ok(Some(row))) => match under_way.write {
-                Write::Create(_) => self.tell(News::Created(key, row.checkpoint)),
-                Write::HandOff { .. } => self.hand_off_begun(&key, &row, now),
-                _ => {}
-            },
+            (Purpose::Fleet, Ok(Some(row))) => {
+                if let Write::HandOff { .. } = under_way.write {
+                    self.hand_off_begun(&key, &row, now);
+                }
+            }
+            (Purpose::Cover(why), Ok(Some(row))) => self.created(key, row, *why),
             (Purpose::Fleet, Ok(None)) => self.tell(News::Deleted(key)),
             (Purpose::ChildOf(parent), Ok(Some(row))) => {
-                self.tell(News::Created(key.clone(), row.checkpoint));
+                self.created(key.clone(), row, Made::Child);
                 self.child_made(parent, &key);
             }
             // It is there already: made by the leader, or by the reader of the other parent – and perhaps spoilt since.
@@ -284,6 +294,11 @@ impl Leases {
             self.hand_over_begun(key);
         }
         self.lists.hurry(now.mono);
+    }
+
+    fn created(&mut self, key: LeaseKey, row: Lease, why: Made) {
+        let from = row.checkpoint;
+        self.tell(News::Created { key, from, why });
     }
 
     fn tell(&mut self, news: News) {

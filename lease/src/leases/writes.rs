@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Action, Leases, News, Now};
+use super::{Action, Leases, Made, News, Now};
 use crate::{
     id::{LeaseKey, WorkerId},
     lease::Lease,
@@ -28,8 +28,10 @@ const WRITES_AT_ONCE: usize = 32;
 pub(super) enum Purpose {
     /// To hold it.
     Seize,
-    /// To share out, to repair, to clean up.
+    /// To share out, to clean up.
     Fleet,
+    /// So that a part of a stream is read.
+    Cover(Made),
     /// So that the parent's end may be written.
     ChildOf(LeaseKey),
 }

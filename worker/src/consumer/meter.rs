@@ -65,6 +65,7 @@ impl Meter {
             (Deaggregation::NotProtobuf, unpacked.not_protobuf),
             (Deaggregation::OutOfRange, unpacked.out_of_range),
             (Deaggregation::Poisoned, unpacked.poisoned_aggregates),
+            (Deaggregation::UnreadableUserRecord, unpacked.poisoned),
             (Deaggregation::Empty, unpacked.empty_aggregates),
         ] {
             if count > 0 {

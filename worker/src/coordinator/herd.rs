@@ -145,8 +145,9 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
         }
     }
 
-    pub(crate) fn stored(&self, key: &LeaseKey) {
+    pub(crate) fn stored(&self, key: &LeaseKey, position: &Position) {
         if let Some(member) = self.members.get(key) {
+            member.progress.stored(position);
             member.meter.shard().checkpoint_written();
         }
     }
@@ -178,9 +179,11 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
         let mut stuck = 0;
         for member in self.members.values().filter(|member| !member.over) {
             stuck += usize::from(member.reported_stuck);
+            let shard = member.meter.shard();
+            shard.checkpoint_lag(member.progress.not_stored());
             let busy = member.progress.busy_for(now);
             if !busy.is_zero() {
-                member.meter.shard().handler_in_progress(busy);
+                shard.handler_in_progress(busy);
             }
         }
         metrics::stuck_shards(stuck);

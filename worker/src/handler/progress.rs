@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,7 +15,8 @@ use checkpoint::{Position, SequenceNumber, SettleThroughError, Tracker, UserReco
 use lease::{LeaseKey, Time, renew::Tenure};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{consumer::Report, source::polling::copy};
+use super::lag::Lag;
+use crate::consumer::Report;
 
 /// Why a checkpoint was not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +33,7 @@ pub enum CheckpointError {
 #[derive(Debug)]
 pub(crate) struct Progress {
     tracker: Mutex<Tracker>,
+    lag: Mutex<Lag>,
     /// The position of the last record before the shard's end, once that is reached.
     at_end: AtomicBool,
     /// End of belief, on the worker's clock.
@@ -54,11 +56,31 @@ impl Progress {
     pub(crate) fn new(resumed_at: Position, valid_until: Time) -> Self {
         Progress {
             tracker: Mutex::new(Tracker::new(Some(resumed_at))),
+            lag: Mutex::default(),
             at_end: AtomicBool::new(false),
             valid_until: watch::Sender::new(valid_until),
             busy_since: AtomicU64::new(0),
             failing_since: AtomicU64::new(0),
         }
+    }
+
+    /// A batch that ends at `position` is handled.
+    pub(crate) fn handled(&self, position: &Position, records: usize) {
+        self.lag().handled(position.detached(), records as u64);
+    }
+
+    /// This position is in the table.
+    pub(crate) fn stored(&self, position: &Position) {
+        self.lag().stored(position);
+    }
+
+    /// User records that are handled and not yet covered by a stored position.
+    pub(crate) fn not_stored(&self) -> u64 {
+        self.lag().records()
+    }
+
+    fn lag(&self) -> MutexGuard<'_, Lag> {
+        self.lag.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Tracker) -> T) -> T {
@@ -78,7 +100,7 @@ impl Progress {
 
     /// Records up to there are handed over from now on.
     pub(crate) fn hand_over(&self, position: &Position) {
-        let position = detached(position);
+        let position = position.detached();
         self.with(|tracker| {
             if tracker.largest() < Some(&position) {
                 tracker.admit(position).expect("it is the largest");
@@ -88,7 +110,7 @@ impl Progress {
 
     /// Nothing up to there is left to hand over behind what was: done by itself, and no answer of the handler.
     pub(crate) fn pass(&self, position: &Position) {
-        let position = detached(position);
+        let position = position.detached();
         self.with(|tracker| {
             if tracker.largest() < Some(&position) {
                 let ticket = tracker.admit(position).expect("it is the largest");
@@ -119,7 +141,7 @@ impl Progress {
     fn settle_through(&self, position: &Position) -> Result<Position, SettleThroughError> {
         let at_end = self.at_end.load(Ordering::Acquire);
         self.with(|tracker| {
-            let position = detached(position);
+            let position = position.detached();
             tracker.settle_through(&position)?;
             // At the shard's end, a checkpoint of the last record is a checkpoint of the end.
             if at_end && tracker.oldest_unsettled() == Some(&Position::ShardEnd) {
@@ -180,20 +202,6 @@ fn age(since: u64, now: Time) -> Duration {
         Duration::ZERO
     } else {
         now.since(time(since))
-    }
-}
-
-/// The position with digits of its own: a record's are a slice of its whole page.
-fn detached(position: &Position) -> Position {
-    match position {
-        Position::At {
-            sequence,
-            sub_sequence,
-        } => Position::At {
-            sequence: copy(sequence),
-            sub_sequence: *sub_sequence,
-        },
-        sentinel => sentinel.clone(),
     }
 }
 

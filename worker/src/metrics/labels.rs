@@ -38,6 +38,8 @@ label! {
         OutOfRange = "out_of_range",
         /// An aggregate that could be read only in part; the rest is lost as with the KCL.
         Poisoned = "poisoned",
+        /// A user record lost so.
+        UnreadableUserRecord = "unreadable_user_record",
         /// An aggregate without records.
         Empty = "empty",
     }

@@ -282,8 +282,8 @@ impl ShardMetrics {
         self.checkpoints_written.increment(1);
     }
 
-    /// So many settled user records are beyond the stored checkpoint.
-    pub fn checkpoint_lag(&self, records: usize) {
+    /// So many user records are handled and beyond the stored checkpoint.
+    pub fn checkpoint_lag(&self, records: u64) {
         self.set(LAG, records as f64);
     }
 

@@ -131,8 +131,7 @@ impl Polling {
     pub fn page(&mut self, page: &Page, sent: Time, now: Time) -> Accepted {
         self.backoff.succeeded();
         if let Some(record) = page.records.last() {
-            // A copy: the record's own is a slice of the whole page.
-            self.last = Some(copy(&record.sequence));
+            self.last = Some(record.sequence.detached());
         }
         let caught_up = page.records.is_empty() && page.behind.is_zero();
         self.idle = if caught_up {
@@ -205,12 +204,6 @@ impl Polling {
         }
         self.next = now + self.backoff.next_wait();
     }
-}
-
-/// A sequence number of its own, not a slice of a larger buffer.
-pub(crate) fn copy(sequence: &SequenceNumber) -> SequenceNumber {
-    SequenceNumber::from_bytes(bytes::Bytes::copy_from_slice(sequence.as_str().as_bytes()))
-        .expect("a sequence number's own digits")
 }
 
 #[cfg(test)]
