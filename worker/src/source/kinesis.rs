@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! KinesisSource ─▶ KinesisClient (CBOR or JSON? speech) ─▶ SDK (sign, send) ─▶ CborProtocol ─▶ body ─▶ page: slices
-//!                                                                         └─▶ SDK's JSON ─▶ typed records
+//!               │                                                         └─▶ SDK's JSON ─▶ typed records
+//!               └─▶ direct (GetRecords once it is known how, in CBOR) ─────▶ body ─▶ page: slices
 //! ```
 
 mod client;
 mod codec;
+mod direct;
 mod error;
 mod page;
 mod protocol;
@@ -25,6 +27,8 @@ use lease::{Shard, ShardId};
 
 pub use client::{KinesisClient, Protocol};
 pub(crate) use error::failed;
+
+use direct::Question;
 
 use crate::source::{From, Page, ShardIterator, Source, SourceError};
 
@@ -120,6 +124,14 @@ impl Source for KinesisSource {
 
     async fn records(&self, iterator: &ShardIterator, limit: u32) -> Result<Page, SourceError> {
         let text = String::from_utf8_lossy(&iterator.0);
+        let question = Question {
+            iterator: &text,
+            stream_arn: self.arn.as_deref(),
+            limit,
+        };
+        if let Some(page) = self.client.directly(question, read).await {
+            return page;
+        }
         let ask = |client: &aws_sdk_kinesis::Client| {
             let request = client
                 .get_records()
@@ -130,11 +142,16 @@ impl Source for KinesisSource {
         };
         match self.client.call(ask).await.map_err(failed)? {
             (_, Some(body)) => {
-                page::read(&body).map_err(|error| SourceError::Failed(error.to_string()))
+                self.client.adopt();
+                read(&body)
             }
             (answer, None) => typed(answer),
         }
     }
+}
+
+fn read(body: &Bytes) -> Result<Page, SourceError> {
+    page::read(body).map_err(|error| SourceError::Failed(error.to_string()))
 }
 
 /// An answer that the SDK has read.

@@ -3,8 +3,10 @@
 #![cfg(feature = "local")]
 
 mod cbor;
+mod direct;
 mod dynamodb;
 mod fanout;
+mod notary;
 mod records;
 mod shards;
 mod stranger;

@@ -13,11 +13,14 @@ use aws_sdk_kinesis::{
 };
 
 use aws_smithy_schema::serde::SerdeError;
+use bytes::Bytes;
 
 use super::{
+    direct::{Direct, Question},
     protocol::{CborProtocol, is_cbor},
     speech::{Encoding, Heard, Speech, Then},
 };
+use crate::source::SourceError;
 
 /// The encoding Kinesis is spoken to in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub enum Protocol {
 pub struct KinesisClient {
     json: Client,
     cbor: Client,
+    /// `None` for a client that somebody else has made.
+    direct: Option<Direct>,
     speech: Arc<Mutex<Speech>>,
 }
 
@@ -46,7 +51,11 @@ impl KinesisClient {
 
     /// A client with this configuration of Kinesis.
     pub fn from_conf(config: Builder, protocol: Protocol) -> Self {
-        let cbor = config.clone().protocol(CborProtocol::default());
+        let direct = Direct::default();
+        let cbor = config
+            .clone()
+            .protocol(CborProtocol::default())
+            .interceptor(direct.clone());
         let speech = match protocol {
             Protocol::Auto => Speech::unknown(),
             Protocol::Json => Speech::settled(Encoding::Json),
@@ -55,6 +64,7 @@ impl KinesisClient {
         KinesisClient {
             json: Client::from_conf(config.build()),
             cbor: Client::from_conf(cbor.build()),
+            direct: Some(direct),
             speech: Arc::new(Mutex::new(speech)),
         }
     }
@@ -102,6 +112,32 @@ impl KinesisClient {
         result
     }
 
+    /// Asks for records without the SDK's orchestration. `None`: it is not known how, or it would not be in CBOR.
+    pub(super) async fn directly<T>(
+        &self,
+        question: Question<'_>,
+        read: impl FnOnce(&Bytes) -> Result<T, SourceError>,
+    ) -> Option<Result<T, SourceError>> {
+        let direct = self.direct.as_ref()?;
+        if self.speaks() != Protocol::Cbor {
+            return None;
+        }
+        let pattern = direct.pattern()?;
+        let answer = pattern.get_records(question).await;
+        let outcome = answer.and_then(|body| read(&body));
+        if outcome.is_err() {
+            direct.forget();
+        }
+        Some(outcome)
+    }
+
+    /// A call for records that the SDK has made in CBOR has succeeded.
+    pub(super) fn adopt(&self) {
+        if let Some(direct) = &self.direct {
+            direct.adopt();
+        }
+    }
+
     fn speaking(&self, encoding: Encoding) -> &Client {
         match encoding {
             Encoding::Cbor => &self.cbor,
@@ -134,6 +170,7 @@ impl From<Client> for KinesisClient {
         KinesisClient {
             cbor: client.clone(),
             json: client,
+            direct: None,
             speech: Arc::new(Mutex::new(Speech::settled(Encoding::Json))),
         }
     }

@@ -14,10 +14,14 @@ where
         // The chain of causes says more than "dispatch failure".
         return SourceError::Failed(lease::with_causes(&error));
     };
-    let code = service.err().code().unwrap_or("unknown error").to_owned();
-    let message = service.err().message().unwrap_or_default();
-    let text = format!("{code}: {message}");
-    match code.as_str() {
+    meaning(service.err().code(), service.err().message())
+}
+
+/// What an error of the API means to the rules above.
+pub(super) fn meaning(code: Option<&str>, message: Option<&str>) -> SourceError {
+    let code = code.unwrap_or("unknown error");
+    let text = format!("{code}: {}", message.unwrap_or_default());
+    match code {
         "ProvisionedThroughputExceededException"
         | "LimitExceededException"
         | "KMSThrottlingException"

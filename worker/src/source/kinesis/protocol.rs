@@ -31,8 +31,8 @@ use futures::FutureExt as _;
 
 use super::codec::KinesisCodec;
 
-const CONTENT_TYPE: &str = "application/x-amz-cbor-1.1";
-const TARGET_PREFIX: &str = "Kinesis_20131202";
+pub(super) const CONTENT_TYPE: &str = "application/x-amz-cbor-1.1";
+pub(super) const TARGET_PREFIX: &str = "Kinesis_20131202";
 /// Of an answer that makes no sense, so much is quoted.
 const QUOTED: usize = 200;
 
@@ -189,13 +189,14 @@ impl ClientProtocolInner for CborProtocol {
 }
 
 /// The body of an answer that was read completely, not copied.
-fn whole(response: &Response) -> Option<Bytes> {
+pub(super) fn whole(response: &Response) -> Option<Bytes> {
     let body = response.body().try_clone()?;
     let collected = ByteStream::new(body).collect().now_or_never()?;
     collected.ok().map(|body| body.into_bytes())
 }
 
-fn quote(response: &Response) -> String {
+/// The beginning of an answer that makes no sense.
+pub(super) fn quote(response: &Response) -> String {
     let body = response.body().bytes().unwrap_or_default();
     let part = &body[..body.len().min(QUOTED)];
     String::from_utf8_lossy(part).into_owned()
