@@ -10,6 +10,7 @@ mod chaos;
 mod drain;
 mod failover;
 mod faults;
+mod metrics;
 mod reshard;
 mod resume;
 mod zombie;
