@@ -34,9 +34,10 @@ impl Timing {
         self.failover / 20
     }
 
-    /// A holder renews this often: twice within the failover time, with room for retries.
+    /// A holder renews this often: as seldom as leaves room for a try that hangs until its time-out and another one
+    /// after it. Each renewal is a write that somebody pays for.
     pub fn renew_every(&self) -> Duration {
-        self.failover * 35 / 100
+        self.failover * 2 / 5
     }
 
     /// A new checkpoint is stored at least this often; renewals carry it for free.
@@ -172,11 +173,9 @@ mod tests {
             let sent = Time::new(Duration::from_secs(100));
             // The earliest an observer can see the write is the moment it was sent.
             assert!(timing.valid_until(sent) < sent + timing.failover());
-            // Two renewals and a timed-out try fit into one belief.
-            assert!(
-                timing.renew_every() * 2 + timing.request_timeout()
-                    <= timing.failover() - timing.margin()
-            );
+            // A renewal that hangs and another whole try fit into one belief.
+            let tries = timing.request_timeout() * 2 + timing.retry_after(1, 1023);
+            assert!(timing.renew_every() + tries <= timing.failover() - timing.margin());
         }
     }
 

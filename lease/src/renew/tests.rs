@@ -67,7 +67,7 @@ fn a_belief_counts_from_when_the_write_was_sent() {
     assert_eq!(held.answered(Ok(Some(row)), at(5_000)), Outcome::Held);
     assert_eq!(held.valid_until(), at(13_000));
     assert_eq!(held.lease.checkpoint, position(11));
-    assert_eq!(held.due(), at(7_000));
+    assert_eq!(held.due(), at(7_500));
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn an_idle_lease_is_renewed_no_earlier_than_its_interval() {
     let write = send(&mut held, 11, 3_500);
     let row = done(&held, &write);
     held.answered(Ok(Some(row)), at(3_500));
-    for millis in (4_500..7_000).step_by(500) {
+    for millis in (4_500..7_500).step_by(500) {
         assert_eq!(held.next(Some(&position(11)), at(millis)), None, "{millis}");
     }
-    send(&mut held, 11, 7_000);
+    send(&mut held, 11, 7_500);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn first_renewals_are_spread_over_the_second_half_of_the_interval() {
     assert!(dues.len() > 40, "{dues:?}");
     assert!(
         dues.iter()
-            .all(|due| *due >= at(1_750) && *due <= at(3_500))
+            .all(|due| *due >= at(2_000) && *due <= at(4_000))
     );
 }
 
