@@ -5,7 +5,11 @@
 mod cbor;
 mod dynamodb;
 mod fanout;
-mod records;
+mod put;
+mod read;
+mod reshard;
+mod server;
+mod settings;
 mod shards;
 mod stranger;
 mod streams;
