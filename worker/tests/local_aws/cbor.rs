@@ -3,8 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::sdk;
 use crate::stranger::{Manner, Stranger};
-use crate::world::{HALF, T0, World, sdk_config, shard, start};
+use crate::world::{HALF, T0, World, shard, start};
 use aws_sdk_kinesis::config::Builder;
 use lease::ShardId;
 use shardkeeper::{
@@ -19,7 +20,7 @@ use shardkeeper::{
 };
 
 fn source(url: &str, protocol: Protocol) -> (KinesisSource, KinesisClient) {
-    let client = KinesisClient::from_conf(Builder::from(&sdk_config(url)), protocol);
+    let client = KinesisClient::from_conf(Builder::from(&sdk::config(url)), protocol);
     let source = KinesisSource::new(client.clone(), "orders".into(), None);
     (source, client)
 }

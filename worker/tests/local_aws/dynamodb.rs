@@ -1,10 +1,10 @@
 //! The real SDK against the embedded DynamoDB, through the gate.
 
-use crate::world::{World, code, sdk_config, start};
+use crate::sdk;
+use crate::world::{World, code, start};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
-    PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, ScalarAttributeType,
+    AttributeValue, PointInTimeRecoverySpecification, PointInTimeRecoveryStatus,
 };
 use shardkeeper::local::faults::{Action, Rule, Service};
 use shardkeeper::local::model::ModelOptions;
@@ -12,29 +12,9 @@ use shardkeeper::local::model::ModelOptions;
 /// A gate that lets through to a table `leases`.
 async fn world() -> (World, Client) {
     let world = start(ModelOptions::default()).await;
-    let db = Client::new(&sdk_config(&world.aws.dynamodb_url()));
-    create(&db).await;
+    let db = Client::new(&sdk::config(&world.aws.dynamodb_url()));
+    sdk::create_table(&db, "leases", "leaseKey").await;
     (world, db)
-}
-
-async fn create(db: &Client) {
-    let attribute = AttributeDefinition::builder()
-        .attribute_name("leaseKey")
-        .attribute_type(ScalarAttributeType::S)
-        .build()
-        .expect("complete");
-    let key = KeySchemaElement::builder()
-        .attribute_name("leaseKey")
-        .key_type(KeyType::Hash)
-        .build()
-        .expect("complete");
-    let create = db
-        .create_table()
-        .table_name("leases")
-        .attribute_definitions(attribute)
-        .key_schema(key)
-        .billing_mode(BillingMode::PayPerRequest);
-    create.send().await.expect("created");
 }
 
 async fn add_one(db: &Client, key: &str) -> Result<(), String> {
@@ -224,7 +204,7 @@ async fn point_in_time_recovery_is_remembered() {
         .send()
         .await
         .expect("deleted");
-    create(&db).await;
+    sdk::create_table(&db, "leases", "leaseKey").await;
     assert_eq!(
         status("leases").await.expect("described"),
         PointInTimeRecoveryStatus::Disabled,

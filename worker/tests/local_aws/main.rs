@@ -8,6 +8,8 @@ mod fanout;
 mod put;
 mod read;
 mod reshard;
+#[path = "../sdk/mod.rs"]
+mod sdk;
 mod server;
 mod settings;
 mod shards;

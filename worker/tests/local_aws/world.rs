@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
-use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
@@ -18,6 +16,8 @@ use aws_sdk_kinesis::types::{
 };
 use shardkeeper::local::model::ModelOptions;
 use shardkeeper::local::{LocalAws, LocalOptions};
+
+use crate::sdk;
 
 /// The hash key that cuts the whole range in two.
 pub(crate) const HALF: u128 = 1 << 127;
@@ -50,21 +50,8 @@ pub(crate) async fn start(model: ModelOptions) -> World {
     }
 }
 
-/// What every SDK client of these tests is made of: any credentials, no retries.
-pub(crate) fn sdk_config(url: &str) -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "test");
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .endpoint_url(url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled())
-        .build()
-}
-
 pub(crate) fn kinesis_client(url: &str) -> Client {
-    Client::new(&sdk_config(url))
+    Client::new(&sdk::config(url))
 }
 
 impl World {

@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
-    ScalarAttributeType,
-};
+use aws_config::{SdkConfig, retry::RetryConfig};
+use aws_sdk_dynamodb::types::AttributeValue;
 use checkpoint::{HashRange, KinesisRecord, UserRecord, deaggregate_range};
 use shardkeeper::source::{From, Source as _, SourceError, kinesis::KinesisSource};
 
-use super::{REGION, World};
+use super::World;
+use crate::sdk;
 
 impl World {
     /// Every Kinesis record of a stream as the SDK reads it, by shard.
@@ -55,45 +52,25 @@ impl World {
             .collect()
     }
 
-    fn sdk(&self, url: String) -> SdkConfig {
-        let credentials = Credentials::new("test", "test", None, None, "test");
-        SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(REGION))
-            .credentials_provider(SharedCredentialsProvider::new(credentials))
-            .endpoint_url(url)
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .build()
+    /// Retries: these clients look at what is there, and are no part of what is tested.
+    fn sdk(&self, url: &str) -> SdkConfig {
+        let config = sdk::config(url).into_builder();
+        config.retry_config(RetryConfig::standard()).build()
     }
 
     pub(crate) fn kinesis(&self) -> aws_sdk_kinesis::Client {
-        aws_sdk_kinesis::Client::new(&self.sdk(self.aws.kinesis_url()))
+        aws_sdk_kinesis::Client::new(&self.sdk(&self.aws.kinesis_url()))
     }
 
     pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
-        aws_sdk_dynamodb::Client::new(&self.sdk(self.aws.dynamodb_url()))
+        aws_sdk_dynamodb::Client::new(&self.sdk(&self.aws.dynamodb_url()))
     }
 
     /// A table whose only key is `key`, a string.
+    /// A table whose only key is `key`, a string.
     pub(crate) fn table(&self, name: &str, key: &str) {
-        let attribute = AttributeDefinition::builder()
-            .attribute_name(key)
-            .attribute_type(ScalarAttributeType::S)
-            .build()
-            .expect("complete");
-        let element = KeySchemaElement::builder()
-            .attribute_name(key)
-            .key_type(KeyType::Hash)
-            .build()
-            .expect("complete");
-        let call = self
-            .dynamodb()
-            .create_table()
-            .table_name(name)
-            .attribute_definitions(attribute)
-            .key_schema(element)
-            .billing_mode(BillingMode::PayPerRequest);
-        self.runtime.block_on(call.send()).expect("a table");
+        let client = self.dynamodb();
+        self.runtime.block_on(sdk::create_table(&client, name, key));
     }
 
     pub(crate) fn row(
