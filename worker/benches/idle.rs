@@ -18,8 +18,8 @@ use std::{
     time::Duration,
 };
 
-use aws_sdk_kinesis::{Client, types::ShardIteratorType};
 use rig::{
+    bare,
     server::{Filling, SERVE, Server},
     usage,
 };
@@ -204,10 +204,7 @@ impl Drop for Bare {
 }
 
 fn bare(stream: &str, kinesis: &str) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = rig::runtime();
     let polls = Arc::new(AtomicU64::new(0));
     runtime.block_on(poll_all(stream, kinesis, &polls));
     for _ in std::io::stdin().lock().lines() {
@@ -217,25 +214,11 @@ fn bare(stream: &str, kinesis: &str) {
 
 /// Starts a loop for each shard.
 async fn poll_all(stream: &str, kinesis: &str, polls: &Arc<AtomicU64>) {
-    let client = Client::from_conf(rig::client_config(kinesis).build());
-    let shards = client
-        .list_shards()
-        .stream_name(stream)
-        .send()
-        .await
-        .expect("listed");
-    for shard in shards.shards.expect("shards") {
+    let client = bare::client(kinesis);
+    for shard in bare::shards(&client, stream).await {
         let (client, polls, stream) = (client.clone(), polls.clone(), stream.to_owned());
         tokio::spawn(async move {
-            let mut iterator = client
-                .get_shard_iterator()
-                .stream_name(stream)
-                .shard_id(shard.shard_id)
-                .shard_iterator_type(ShardIteratorType::TrimHorizon)
-                .send()
-                .await
-                .expect("an iterator")
-                .shard_iterator;
+            let mut iterator = bare::iterator(&client, &stream, shard).await;
             while let Some(next) = iterator {
                 polls.fetch_add(1, Ordering::Relaxed);
                 let page = client

@@ -10,11 +10,11 @@ mod rig;
 
 use std::sync::Arc;
 
-use aws_sdk_kinesis::{Client, types::ShardIteratorType};
+use aws_sdk_kinesis::Client;
 use lease::MemoryTable;
 use rig::{
-    Counter, Running,
-    server::{Filled, Filling, SERVE, Server},
+    Counter, Running, bare,
+    server::{Filled, Filling, Server},
     usage,
 };
 use shardkeeper::metrics::{self, ShardLabels};
@@ -52,20 +52,12 @@ const CASES: [Case; 4] = [
 ];
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let first = args.next();
-    if first.as_deref() == Some(SERVE) {
-        return rig::server::serve(args);
-    }
-    let only = first.filter(|word| !word.starts_with('-'));
+    let Some(wanted) = rig::wanted() else { return };
     // Metrics cost what they cost.
     let _exporter = metrics::install(ShardLabels::Shard).expect("the first of this process");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = rig::runtime();
     for case in &CASES {
-        if only.as_deref().is_none_or(|only| case.name.contains(only)) {
+        if wanted.has(case.name) {
             runtime.block_on(run(case));
         }
     }
@@ -74,7 +66,7 @@ fn main() {
 async fn run(case: &Case) {
     let server = Server::start(&[("bench", SHARDS, case.filling)]);
     let filled = server.filled[0];
-    let client = Client::from_conf(rig::client_config(&server.kinesis).build());
+    let client = bare::client(&server.kinesis);
     let source = Arc::new(rig::source(&server.kinesis, "bench"));
     let (mut ours, mut beside) = (0.0, 0.0);
     for round in 0..=ROUNDS {
@@ -115,24 +107,11 @@ async fn run(case: &Case) {
 
 /// Reads everything, and does nothing with it.
 async fn bare_loop(client: &Client, filled: Filled) {
-    let shards = client
-        .list_shards()
-        .stream_name("bench")
-        .send()
-        .await
-        .expect("listed");
-    let loops = shards.shards.expect("shards").into_iter().map(|shard| {
+    let shards = bare::shards(client, "bench").await;
+    let loops = shards.into_iter().map(|shard| {
         let client = client.clone();
         tokio::spawn(async move {
-            let mut iterator = client
-                .get_shard_iterator()
-                .stream_name("bench")
-                .shard_id(shard.shard_id)
-                .shard_iterator_type(ShardIteratorType::TrimHorizon)
-                .send()
-                .await
-                .expect("an iterator")
-                .shard_iterator;
+            let mut iterator = bare::iterator(&client, "bench", shard).await;
             let mut records = 0;
             loop {
                 let page = client

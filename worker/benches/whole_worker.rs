@@ -16,8 +16,8 @@ use std::{
 
 use aws_sdk_kinesis::{Client, primitives::Blob};
 use rig::{
-    Calls, Counter, Running,
-    server::{Filling, SERVE, Server},
+    Calls, Counter, Running, bare,
+    server::{Filling, Server},
 };
 use shardkeeper::handler::{
     Batch, Checkpointer, HandlerError, Processor, ProcessorFactory, ShardContext,
@@ -28,32 +28,23 @@ use tokio::{
 };
 
 fn main() {
-    let mut args = std::env::args().skip(1);
-    let first = args.next();
-    if first.as_deref() == Some(SERVE) {
-        return rig::server::serve(args);
-    }
-    let only = first.filter(|word| !word.starts_with('-'));
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| name.contains(only));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    if wanted("start") {
+    let Some(wanted) = rig::wanted() else { return };
+    let runtime = rig::runtime();
+    if wanted.has("start") {
         for shards in [1, 500] {
             runtime.block_on(start(shards));
         }
     }
-    if wanted("latency") {
+    if wanted.has("latency") {
         runtime.block_on(latency());
     }
-    if wanted("calls") {
+    if wanted.has("calls") {
         runtime.block_on(calls());
     }
-    if wanted("join") {
+    if wanted.has("join") {
         runtime.block_on(join());
     }
-    if wanted("outage") {
+    if wanted.has("outage") {
         runtime.block_on(outage());
     }
 }
@@ -97,7 +88,7 @@ async fn latency() {
         counter: Counter::default(),
     };
     let worker = Running::start("bench", 1, "latency", table, source, stopwatch.clone());
-    let client = Client::from_conf(rig::client_config(&server.kinesis).build());
+    let client = bare::client(&server.kinesis);
     for n in 0..PUTS {
         let sent = stopwatch.began.elapsed().as_micros() as u64;
         put(&client, "latency", sent.to_be_bytes().to_vec()).await;
@@ -255,7 +246,7 @@ async fn outage() {
     let counter = Counter::default();
     let worker = Running::start("bench", 1, "outage", table, source, counter.clone());
     counter.until(4).await;
-    let client = Client::from_conf(rig::client_config(&server.kinesis).build());
+    let client = bare::client(&server.kinesis);
     let rule = format!(
         r#"{{"service":"dynamodb","action":"cut","for_ms":{}}}"#,
         AWAY.as_millis()

@@ -196,10 +196,9 @@ impl Inbox {
             } = self;
             let passed = matches!(resumed_at, Position::At { sequence, .. } if last > *sequence)
                 || !matches!(resumed_at, Position::At { .. });
-            let some = raw.drain(..take).map(|record| {
-                *raw_bytes -= record.data.len();
-                record
-            });
+            let some = raw
+                .drain(..take)
+                .inspect(|record| *raw_bytes -= record.data.len());
             counts.unpacked += deaggregator.push_all(some, &mut |record: UserRecord| {
                 if matches!(resumed_at, Position::At { .. }) && record.position() <= *resumed_at {
                     counts.resumed += 1;

@@ -3,6 +3,8 @@
 #![cfg(feature = "local")]
 #![allow(clippy::disallowed_methods)] // processes take real time
 
+mod sdk;
+
 use std::{
     collections::BTreeMap,
     io::Write as _,
@@ -10,14 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
-};
-use aws_sdk_kinesis::{
-    config::{BehaviorVersion, Credentials, Region, retry::RetryConfig},
-    primitives::Blob,
-    types::ScalingType,
-};
+use aws_sdk_kinesis::{primitives::Blob, types::ScalingType};
 use serde_json::Value;
 use shardkeeper::local::{
     LocalAws, LocalOptions,
@@ -103,15 +98,7 @@ impl Stage {
     }
 
     fn kinesis(&self) -> aws_sdk_kinesis::Client {
-        let config = aws_sdk_kinesis::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("eu-central-1"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-            .endpoint_url(self.aws.kinesis_url())
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .retry_config(RetryConfig::disabled())
-            .build();
-        aws_sdk_kinesis::Client::from_conf(config)
+        aws_sdk_kinesis::Client::new(&sdk::config(&self.aws.kinesis_url()))
     }
 
     async fn make_stream(&self) {
@@ -121,26 +108,8 @@ impl Stage {
     }
 
     async fn make_table(&self) {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
-            .region(aws_sdk_dynamodb::config::Region::new("eu-central-1"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-            .endpoint_url(self.aws.dynamodb_url())
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
-            .build();
-        let key = KeySchemaElement::builder()
-            .attribute_name("leaseKey")
-            .key_type(KeyType::Hash);
-        let attribute = AttributeDefinition::builder()
-            .attribute_name("leaseKey")
-            .attribute_type(ScalarAttributeType::S);
-        let call = aws_sdk_dynamodb::Client::from_conf(config)
-            .create_table()
-            .table_name("policy")
-            .key_schema(key.build().unwrap())
-            .attribute_definitions(attribute.build().unwrap())
-            .billing_mode(BillingMode::PayPerRequest);
-        call.send().await.unwrap();
+        let client = aws_sdk_dynamodb::Client::new(&sdk::config(&self.aws.dynamodb_url()));
+        sdk::create_table(&client, "policy", "leaseKey").await;
     }
 
     /// Makes every parent end and children begin.

@@ -43,29 +43,49 @@ fn a_batch_is_the_sum_of_its_records() {
     }
 }
 
+/// One Kinesis record, and nothing else yet.
+fn one_record() -> Unpacked {
+    Unpacked {
+        kinesis_records: 1,
+        ..Unpacked::default()
+    }
+}
+
+/// One Kinesis record that is an aggregate.
+fn one_aggregate() -> Unpacked {
+    Unpacked {
+        aggregates: 1,
+        ..one_record()
+    }
+}
+
+fn counts_are(cases: impl IntoIterator<Item = (&'static str, HashRangePolicy, Unpacked)>) {
+    for (name, policy, expected) in cases {
+        let (record, range) = vector(name);
+        let (_, counts) = run(record, range, policy);
+        assert_eq!(counts, expected, "{name} under {policy:?}");
+    }
+}
+
 #[test]
 fn every_drop_is_counted_by_its_reason() {
     use HashRangePolicy::{DropRecord, Off, StrictKcl};
-    let one = Unpacked {
-        kinesis_records: 1,
-        ..Unpacked::default()
-    };
-    let aggregate = Unpacked {
-        aggregates: 1,
-        ..one
-    };
     let stray = |out_of_range, user_records| Unpacked {
         out_of_range,
         user_records,
-        ..aggregate
+        ..one_aggregate()
     };
     let poison = |poisoned, user_records| Unpacked {
         poisoned_aggregates: 1,
         poisoned,
         user_records,
-        ..aggregate
+        ..one_aggregate()
     };
-    for (name, policy, expected) in [
+    let empty = Unpacked {
+        empty_aggregates: 1,
+        ..one_aggregate()
+    };
+    counts_are([
         ("ok", DropRecord, stray(0, 3)),
         ("range-excludes-r1", DropRecord, stray(1, 2)),
         ("range-excludes-r1", StrictKcl, stray(3, 0)),
@@ -78,45 +98,29 @@ fn every_drop_is_counted_by_its_reason() {
         ("ehk-nonnumeric", DropRecord, poison(2, 1)),
         ("ehk-nonnumeric", StrictKcl, poison(2, 1)),
         ("ehk-nonnumeric", Off, stray(0, 3)),
-        (
-            "no-records",
-            DropRecord,
-            Unpacked {
-                empty_aggregates: 1,
-                ..aggregate
-            },
-        ),
-        (
-            "md5-bad",
-            DropRecord,
-            Unpacked {
-                digest_mismatches: 1,
-                user_records: 1,
-                ..one
-            },
-        ),
-        (
-            "missing data",
-            DropRecord,
-            Unpacked {
-                not_protobuf: 1,
-                user_records: 1,
-                ..one
-            },
-        ),
-        (
-            "magic only",
-            DropRecord,
-            Unpacked {
-                user_records: 1,
-                ..one
-            },
-        ),
-    ] {
-        let (record, range) = vector(name);
-        let (_, counts) = run(record, range, policy);
-        assert_eq!(counts, expected, "{name} under {policy:?}");
-    }
+        ("no-records", DropRecord, empty),
+    ]);
+}
+
+#[test]
+fn what_is_no_aggregate_is_counted_by_why_not() {
+    let plain = Unpacked {
+        user_records: 1,
+        ..one_record()
+    };
+    let wrong_digest = Unpacked {
+        digest_mismatches: 1,
+        ..plain
+    };
+    let not_protobuf = Unpacked {
+        not_protobuf: 1,
+        ..plain
+    };
+    counts_are([
+        ("md5-bad", HashRangePolicy::DropRecord, wrong_digest),
+        ("missing data", HashRangePolicy::DropRecord, not_protobuf),
+        ("magic only", HashRangePolicy::DropRecord, plain),
+    ]);
 }
 
 #[test]

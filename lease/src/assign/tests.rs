@@ -90,178 +90,106 @@ fn moves(role: Role, workers: &str, max_leases: usize, lines: &[&str]) -> Vec<St
     })
 }
 
+/// Each case: why, the rows, and the moves; rows and moves with commas between them.
+fn cases(role: Role, workers: &str, max_leases: usize, cases: &[(&str, &str, &str)]) {
+    for (why, rows, want) in cases {
+        let rows: Vec<&str> = rows.split(", ").collect();
+        let moves = moves(role, workers, max_leases, &rows);
+        assert_eq!(moves.join(", "), *want, "{why}");
+    }
+}
+
 #[test]
-fn cases() {
-    use Role::{Deputy, Follower, Leader};
-    for (why, role, workers, max, lines, want) in [
-        (
-            "mine by name",
-            Follower,
-            "me",
-            9,
-            &["k:me"][..],
-            &["acquire k"][..],
-        ),
-        ("held already", Follower, "me", 9, &["k:me held"], &[]),
-        ("still winding down", Follower, "me", 9, &["k:me busy"], &[]),
-        (
-            "finished rows are nobody's",
-            Follower,
-            "me",
-            9,
-            &["k:me end"],
-            &[],
-        ),
-        (
-            "mine after a hand-over: say so",
-            Follower,
-            "a me",
-            9,
-            &["k:me<a"],
-            &["ready k"],
-        ),
-        ("said already", Follower, "a me", 9, &["k:me<a ready"], &[]),
+fn what_is_mine_i_acquire_and_nothing_else() {
+    let mine = [
+        ("mine by name", "k:me", "acquire k"),
+        ("held already", "k:me held", ""),
+        ("still winding down", "k:me busy", ""),
+        ("finished rows are nobody's", "k:me end", ""),
+        ("a follower leaves free rows alone", "k:", ""),
+        ("except a finished parent's child", "child:", "take child"),
+    ];
+    cases(Role::Follower, "me", 9, &mine);
+}
+
+#[test]
+fn an_heir_says_that_it_is_awake() {
+    let heir = [
+        ("mine after a hand-over: say so", "k:me<a", "ready k"),
+        ("said already", "k:me<a ready", ""),
         (
             "I hand over, but do not hold: back to me",
-            Follower,
-            "a me",
-            9,
-            &["k:a<me"],
-            &["take k"],
+            "k:a<me",
+            "take k",
         ),
+    ];
+    cases(Role::Follower, "a me", 9, &heir);
+}
+
+#[test]
+fn the_leader_takes_what_nobody_reads() {
+    let rescue = [
+        ("at once", "k:, l:x dead", "take k, take l"),
+        ("parents first", "k: wait", ""),
+        ("under way already", "k: to=me", ""),
         (
-            "a follower leaves free rows alone",
-            Follower,
-            "me",
-            9,
-            &["k:"],
-            &[],
+            "H9: who is dead gets nothing",
+            "k:x dead, h:me held, l:me held",
+            "take k",
         ),
-        (
-            "except a finished parent's child",
-            Follower,
-            "me",
-            9,
-            &["child:"],
-            &["take child"],
-        ),
-        (
-            "the leader rescues at once",
-            Leader,
-            "me",
-            9,
-            &["k:", "l:x dead"],
-            &["take k", "take l"],
-        ),
-        (
-            "so does the deputy after its patience",
-            Deputy,
-            "me",
-            9,
-            &["k:"],
-            &["take k"],
-        ),
-        ("parents first", Leader, "me", 9, &["k: wait"], &[]),
-        (
-            "no more than allowed",
-            Leader,
-            "me",
-            1,
-            &["k:", "l:"],
-            &["take k"],
-        ),
-        (
-            "a full leader gives",
-            Leader,
-            "a me",
-            1,
-            &["h:me held", "k:"],
-            &["assign k a"],
-        ),
+    ];
+    cases(Role::Leader, "me", 9, &rescue);
+    let after_patience = [("so does the deputy", "k:", "take k")];
+    cases(Role::Deputy, "me", 9, &after_patience);
+}
+
+#[test]
+fn nobody_gets_more_than_it_may_hold() {
+    let alone = [("no more than allowed", "k:, l:", "take k")];
+    cases(Role::Leader, "me", 1, &alone);
+    let full = [
+        ("a full leader gives", "h:me held, k:", "assign k a"),
         (
             "a row of a full leader goes on",
-            Leader,
-            "a me",
-            1,
-            &["h:me held", "k:me dead"],
-            &["assign k a"],
+            "h:me held, k:me dead",
+            "assign k a",
         ),
-        ("under way already", Leader, "me", 9, &["k: to=me"], &[]),
-        (
-            "a quick joiner is given what is free",
-            Leader,
-            "b! me",
-            9,
-            &["h:me held", "k:"],
-            &["assign k b"],
-        ),
-        (
-            "one more is no difference",
-            Leader,
-            "a me",
-            9,
-            &["h:me held", "k:me held", "l:a"],
-            &[],
-        ),
-        (
-            "two more are",
-            Leader,
-            "a me",
-            9,
-            &["h:me held", "k:me held"],
-            &["hand k me a"],
-        ),
-        (
-            "what is under way counts",
-            Leader,
-            "a me",
-            9,
-            &["h:me held", "k:me held to=a"],
-            &[],
-        ),
+    ];
+    cases(Role::Leader, "a me", 1, &full);
+}
+
+#[test]
+fn a_quick_joiner_is_given_what_is_free() {
+    let free = [("b is quick", "h:me held, k:", "assign k b")];
+    cases(Role::Leader, "b! me", 9, &free);
+}
+
+#[test]
+fn only_the_leader_evens_out_and_only_what_differs_by_two() {
+    let two = [
+        ("one more is no difference", "h:me held, k:me held, l:a", ""),
+        ("two more are", "h:me held, k:me held", "hand k me a"),
+        ("what is under way counts", "h:me held, k:me held to=a", ""),
         (
             "what is being handed over counts for the heir",
-            Leader,
-            "a me",
-            9,
-            &["h:me held", "k:a<me held busy"],
-            &[],
+            "h:me held, k:a<me held busy",
+            "",
         ),
         (
             "H33: finished and waiting rows count for nobody",
-            Leader,
-            "a me",
-            9,
-            &["h:me held", "k:me end", "l:me wait busy"],
-            &[],
+            "h:me held, k:me end, l:me wait busy",
+            "",
         ),
-        (
-            "H9: who is dead gets nothing",
-            Leader,
-            "me",
-            9,
-            &["k:x dead", "h:me held", "l:me held"],
-            &["take k"],
-        ),
-        (
-            "H10: ties go to the smallest id",
-            Leader,
-            "a b me",
-            9,
-            &["h:me held", "k:me held"],
-            &["hand k me a"],
-        ),
-        (
-            "a follower does not even out",
-            Follower,
-            "a me",
-            9,
-            &["h:me held", "k:me held"],
-            &[],
-        ),
-    ] {
-        assert_eq!(moves(role, workers, max, lines), want, "{why}");
-    }
+    ];
+    cases(Role::Leader, "a me", 9, &two);
+    let tie = [(
+        "H10: to the smallest id",
+        "h:me held, k:me held",
+        "hand k me a",
+    )];
+    cases(Role::Leader, "a b me", 9, &tie);
+    let follower = [("a follower does not", "h:me held, k:me held", "")];
+    cases(Role::Follower, "a me", 9, &follower);
 }
 
 #[test]

@@ -115,112 +115,61 @@ fn a_root_is_a_shard_whose_parents_are_listed_no_more() {
     );
 }
 
+/// Each case: why, the rows that are there, and those that are made; both with spaces between them.
+fn later(start: Start, list: &[&str], cases: &[(&str, &str, &str)]) {
+    for (why, table, want) in cases {
+        let table: Vec<&str> = table.split(' ').collect();
+        assert_eq!(made(start, list, &table, None).join(" "), *want, "{why}");
+    }
+}
+
 #[test]
 fn later_rows_close_holes_and_nothing_else() {
-    let trim = Start::TrimHorizon;
-    for (why, start, list, table, want) in [
-        ("all is there", trim, FAMILY, &["a=5"][..], &[][..]),
-        (
-            "left to the parent's end",
-            trim,
-            FAMILY,
-            &["a=end", "b=3", "c=trim"],
-            &[],
-        ),
+    let of_a_family = [
+        ("all is there", "a=5", ""),
+        ("left to the parent's end", "a=end b=3 c=trim", ""),
         (
             "H26: a child of a finished parent",
-            trim,
-            FAMILY,
-            &["a=end", "c=4"],
-            &["b=TRIM_HORIZON"],
+            "a=end c=4",
+            "b=TRIM_HORIZON",
         ),
-        (
-            "past: finished and cleaned up",
-            trim,
-            FAMILY,
-            &["c=4", "d=4"],
-            &[],
-        ),
-        (
-            "past: before the start",
-            Start::Latest,
-            FAMILY,
-            &["c=latest@3", "d=latest@3"],
-            &[],
-        ),
-        (
-            "H27: a sibling of a started shard",
-            trim,
-            FAMILY,
-            &["d=4"],
-            &["c=TRIM_HORIZON"],
-        ),
-        (
-            "H27: never at a new LATEST",
-            Start::Latest,
-            FAMILY,
-            &["d=latest@3"],
-            &["c=LATEST@3"],
-        ),
-        (
-            "LATEST without any pin",
-            Start::Latest,
-            FAMILY,
-            &["d=4"],
-            &["c=TRIM_HORIZON"],
-        ),
-        (
-            "the elder generation first",
-            trim,
-            FAMILY,
-            &["x=1"],
-            &["a=TRIM_HORIZON"],
-        ),
+        ("past: finished and cleaned up", "c=4 d=4", ""),
+        ("H27: a sibling of a started shard", "d=4", "c=TRIM_HORIZON"),
+        ("the elder generation first", "x=1", "a=TRIM_HORIZON"),
         (
             "a child at its beginning proves nothing",
-            trim,
-            FAMILY,
-            &["b=trim", "c=trim"],
-            &["a=TRIM_HORIZON"],
-        ),
-        (
-            "one parent of a merge is not done",
-            trim,
-            &["a!", "b!", "m<a+b"],
-            &["a=end", "b=2"],
-            &[],
-        ),
-        (
-            "both are",
-            trim,
-            &["a!", "b!", "m<a+b"],
-            &["a=end", "b=end"],
-            &["m=TRIM_HORIZON"],
-        ),
-        (
-            "one is missing: it goes first",
-            trim,
-            &["a!", "b!", "m<a+b"],
-            &["a=end"],
-            &["b=TRIM_HORIZON"],
-        ),
-        (
-            "a first creation was cut off",
-            Start::Latest,
-            &["a", "b"],
-            &["a=latest@3"],
-            &["b=LATEST@3"],
+            "b=trim c=trim",
+            "a=TRIM_HORIZON",
         ),
         (
             "a row of a retired child is not made again",
-            trim,
-            FAMILY,
-            &["a=end", "c=3", "d=3"],
-            &[],
+            "a=end c=3 d=3",
+            "",
         ),
-    ] {
-        assert_eq!(made(start, list, table, None), want, "{why}");
-    }
+    ];
+    later(Start::TrimHorizon, FAMILY, &of_a_family);
+}
+
+#[test]
+fn a_merged_shard_waits_for_both_parents() {
+    let merged = [
+        ("one parent is not done", "a=end b=2", ""),
+        ("both are", "a=end b=end", "m=TRIM_HORIZON"),
+        ("one is missing: it goes first", "a=end", "b=TRIM_HORIZON"),
+    ];
+    later(Start::TrimHorizon, &["a!", "b!", "m<a+b"], &merged);
+}
+
+#[test]
+fn a_hole_is_never_filled_at_a_new_latest() {
+    let pinned = [
+        ("past: before the start", "c=latest@3 d=latest@3", ""),
+        ("H27: at the pin of another", "d=latest@3", "c=LATEST@3"),
+        ("without any pin", "d=4", "c=TRIM_HORIZON"),
+    ];
+    later(Start::Latest, FAMILY, &pinned);
+    let cut_off = [("a first creation", "a=latest@3", "b=LATEST@3")];
+    later(Start::Latest, &["a", "b"], &cut_off);
 }
 
 #[test]

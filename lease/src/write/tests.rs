@@ -30,10 +30,57 @@ fn seize(me: &str, seen_counter: u64) -> Seize {
     }
 }
 
-/// Every write on every kind of row: (owner, reader, counter) after it, or `None` if it is refused.
+/// Owner, reader and counter of a row after a write, or `None` if it is refused.
+type After = Option<(&'static str, &'static str, u64)>;
+
+/// The kinds of row that every write is tried on.
+const ROWS: [(&str, &str, u64); 4] = [("", "", 5), ("a", "", 5), ("b", "a", 5), ("a", "", 6)];
+const NONE: After = None;
+
+/// What each write does to each of the [`ROWS`]; all of them need a row.
+fn cases(cases: impl IntoIterator<Item = (Write, [After; 4])>) {
+    for (write, wants) in cases {
+        for ((owner, reader, counter), want) in ROWS.iter().zip(wants) {
+            let row = row(owner, reader, *counter);
+            let after = write
+                .permitted(Some(&row))
+                .then(|| write.apply(Some(row)).expect("a row"));
+            let name =
+                |id: &Option<WorkerId>| id.as_ref().map_or(String::new(), ToString::to_string);
+            let got = after.map(|row| (name(&row.owner), name(&row.checkpoint_owner), row.counter));
+            let want =
+                want.map(|(owner, reader, counter)| (owner.to_owned(), reader.to_owned(), counter));
+            assert_eq!(got, want, "{write:?} on {owner} {reader} {counter}");
+        }
+        assert!(!write.permitted(None), "{write:?} needs a row");
+    }
+}
+
 #[test]
-fn conditions_and_effects() {
-    let rows = [("", "", 5), ("a", "", 5), ("b", "a", 5), ("a", "", 6)];
+fn a_renewal_needs_the_reader_and_that_it_knows_of_the_heir() {
+    let alone = renew("a", 5, false);
+    let heir = renew("b", 5, false);
+    let knowing = renew("a", 5, true);
+    cases([
+        (
+            Write::Renew(alone.clone()),
+            [NONE, Some(("a", "", 6)), NONE, NONE],
+        ),
+        (
+            Write::Renew(knowing.clone()),
+            [NONE, NONE, Some(("b", "a", 6)), NONE],
+        ),
+        (Write::Renew(heir), [NONE; 4]),
+        (Write::Release(alone), [NONE, Some(("", "", 6)), NONE, NONE]),
+        (
+            Write::Release(knowing),
+            [NONE, NONE, Some(("", "", 6)), NONE],
+        ),
+    ]);
+}
+
+#[test]
+fn whoever_begins_needs_the_row_as_it_was_seen() {
     let take = |owner: Option<&str>| Write::Take {
         seize: seize("c", 5),
         owner: owner.map(Into::into),
@@ -47,83 +94,50 @@ fn conditions_and_effects() {
             counter: 5,
         })
     };
-    let none = None;
-    for (write, want) in [
-        (
-            Write::Renew(renew("a", 5, false)),
-            [none, Some(("a", "", 6)), none, none],
-        ),
-        (
-            Write::Renew(renew("a", 5, true)),
-            [none, none, Some(("b", "a", 6)), none],
-        ),
-        (Write::Renew(renew("b", 5, false)), [none, none, none, none]),
-        (
-            Write::Release(renew("a", 5, false)),
-            [none, Some(("", "", 6)), none, none],
-        ),
-        (
-            Write::Release(renew("a", 5, true)),
-            [none, none, Some(("", "", 6)), none],
-        ),
-        (
-            Write::Complete {
-                renew: renew("a", 5, true),
-                to: "b".into(),
-            },
-            [none, none, Some(("b", "", 6)), none],
-        ),
-        (
-            Write::Complete {
-                renew: renew("a", 5, true),
-                to: "c".into(),
-            },
-            [none, none, none, none],
-        ),
+    let c = Some(("c", "", 6));
+    cases([
         (
             Write::Acquire(seize("a", 5)),
-            [none, Some(("a", "", 6)), none, none],
+            [NONE, Some(("a", "", 6)), NONE, NONE],
         ),
-        (Write::Acquire(seize("b", 5)), [none, none, none, none]),
-        (take(None), [Some(("c", "", 6)), none, none, none]),
-        (take(Some("a")), [none, Some(("c", "", 6)), none, none]),
-        (take(Some("b")), [none, none, Some(("c", "", 6)), none]),
-        (assign(None, None), [Some(("c", "", 6)), none, none, none]),
+        (Write::Acquire(seize("b", 5)), [NONE; 4]),
+        (take(None), [c, NONE, NONE, NONE]),
+        (take(Some("a")), [NONE, c, NONE, NONE]),
+        (take(Some("b")), [NONE, NONE, c, NONE]),
+        (assign(None, None), [c, NONE, NONE, NONE]),
+        (assign(Some("b"), Some("a")), [NONE, NONE, c, NONE]),
+    ]);
+}
+
+#[test]
+fn a_hand_over_is_begun_by_the_owner_and_ends_with_the_heir_it_named() {
+    let complete = |to: &str| Write::Complete {
+        renew: renew("a", 5, true),
+        to: to.into(),
+    };
+    let hand_off = Write::HandOff {
+        key: "s".into(),
+        from: "a".into(),
+        to: "b".into(),
+    };
+    let ready = Write::HeirReady {
+        key: "s".into(),
+        me: "b".into(),
+    };
+    cases([
         (
-            assign(Some("b"), Some("a")),
-            [none, none, Some(("c", "", 6)), none],
+            hand_off,
+            [NONE, Some(("b", "a", 5)), NONE, Some(("b", "a", 6))],
         ),
-        (
-            Write::HandOff {
-                key: "s".into(),
-                from: "a".into(),
-                to: "b".into(),
-            },
-            [none, Some(("b", "a", 5)), none, Some(("b", "a", 6))],
-        ),
-        (
-            Write::HeirReady {
-                key: "s".into(),
-                me: "b".into(),
-            },
-            [none, none, Some(("b", "a", 5)), none],
-        ),
-        (Write::Delete { key: "s".into() }, [none, none, none, none]),
-    ] {
-        for ((owner, reader, counter), want) in rows.iter().zip(want) {
-            let row = row(owner, reader, *counter);
-            let after = write
-                .permitted(Some(&row))
-                .then(|| write.apply(Some(row)).expect("a row"));
-            let name =
-                |id: &Option<WorkerId>| id.as_ref().map_or(String::new(), ToString::to_string);
-            let got = after.map(|row| (name(&row.owner), name(&row.checkpoint_owner), row.counter));
-            let want =
-                want.map(|(owner, reader, counter)| (owner.to_owned(), reader.to_owned(), counter));
-            assert_eq!(got, want, "{write:?} on {owner} {reader} {counter}");
-            assert!(!write.permitted(None), "{write:?} needs a row");
-        }
-    }
+        (ready, [NONE, NONE, Some(("b", "a", 5)), NONE]),
+        (complete("b"), [NONE, NONE, Some(("b", "", 6)), NONE]),
+        (complete("c"), [NONE; 4]),
+    ]);
+}
+
+#[test]
+fn no_row_is_removed_that_is_not_finished() {
+    cases([(Write::Delete { key: "s".into() }, [NONE; 4])]);
 }
 
 #[test]

@@ -36,78 +36,9 @@ fn kind(error: &TableError) -> &'static str {
     }
 }
 
-#[tokio::test]
-async fn every_answer_says_what_to_do() {
-    for (answer, expected, says) in [
-        (
-            Answer::error(400, "ConditionalCheckFailedException"),
-            "changed",
-            "",
-        ),
-        (
-            Answer::error(400, "ProvisionedThroughputExceededException"),
-            "throttled",
-            "so it is",
-        ),
-        (
-            Answer::error(400, "RequestLimitExceeded"),
-            "throttled",
-            "RequestLimitExceeded",
-        ),
-        (
-            Answer::error(400, "ThrottlingException"),
-            "throttled",
-            "ThrottlingException",
-        ),
-        (Answer::Http(429, String::new()), "throttled", "HTTP 429"),
-        (
-            Answer::error(400, "ResourceNotFoundException"),
-            "missing",
-            "so it is",
-        ),
-        (
-            Answer::error(400, "TransactionConflictException"),
-            "unknown",
-            "TransactionConflictException",
-        ),
-        (
-            Answer::error(500, "InternalServerError"),
-            "unknown",
-            "InternalServerError",
-        ),
-        (
-            Answer::Http(503, "<html>".to_owned()),
-            "unknown",
-            "HTTP 503",
-        ),
-        (
-            Answer::Http(200, "{\"Attributes\": [".to_owned()),
-            "unknown",
-            "UpdateItem",
-        ),
-        (Answer::Broken, "unknown", "connection reset"),
-        (Answer::TimedOut, "unknown", "too slow"),
-        (
-            Answer::error(400, "ValidationException"),
-            "refused",
-            "ValidationException: so it is (HTTP 400)",
-        ),
-        (
-            Answer::error(400, "AccessDeniedException"),
-            "refused",
-            "AccessDeniedException",
-        ),
-        (
-            Answer::error(400, "UnrecognizedClientException"),
-            "refused",
-            "UnrecognizedClientException",
-        ),
-        (
-            Answer::error(400, "ExpiredTokenException"),
-            "refused",
-            "ExpiredTokenException",
-        ),
-    ] {
+/// Each of these answers is an error of this kind that says so much, after one attempt.
+async fn all_are(expected: &str, cases: impl IntoIterator<Item = (Answer, &str)>) {
+    for (answer, says) in cases {
         let (canned, client) = Canned::client([answer.clone()]);
         let table = DynamoTable::new(&client, "t");
         let error = table.write(&renew()).await.expect_err("an error");
@@ -119,6 +50,63 @@ async fn every_answer_says_what_to_do() {
             "{answer:?}: one attempt"
         );
     }
+}
+
+/// Errors with these names and this status; each says its name.
+fn named<'a>(status: u16, names: &'a [&'a str]) -> impl Iterator<Item = (Answer, &'a str)> {
+    names
+        .iter()
+        .map(move |name| (Answer::error(status, name), *name))
+}
+
+#[tokio::test]
+async fn a_condition_that_does_not_hold_is_a_changed_row() {
+    let refused = Answer::error(400, "ConditionalCheckFailedException");
+    all_are("changed", [(refused, "")]).await;
+}
+
+#[tokio::test]
+async fn too_many_calls_are_throttled() {
+    let throughput = Answer::error(400, "ProvisionedThroughputExceededException");
+    all_are("throttled", [(throughput, "so it is")]).await;
+    let names = ["RequestLimitExceeded", "ThrottlingException"];
+    all_are("throttled", named(400, &names)).await;
+    let unnamed = Answer::Http(429, String::new());
+    all_are("throttled", [(unnamed, "HTTP 429")]).await;
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_there_is_missing() {
+    let missing = Answer::error(400, "ResourceNotFoundException");
+    all_are("missing", [(missing, "so it is")]).await;
+}
+
+#[tokio::test]
+async fn what_may_have_happened_is_unknown() {
+    all_are("unknown", named(400, &["TransactionConflictException"])).await;
+    all_are("unknown", named(500, &["InternalServerError"])).await;
+    let html = Answer::Http(503, "<html>".to_owned());
+    let half = Answer::Http(200, "{\"Attributes\": [".to_owned());
+    let cases = [
+        (html, "HTTP 503"),
+        (half, "UpdateItem"),
+        (Answer::Broken, "connection reset"),
+        (Answer::TimedOut, "too slow"),
+    ];
+    all_are("unknown", cases).await;
+}
+
+#[tokio::test]
+async fn what_will_not_get_better_is_refused() {
+    let invalid = Answer::error(400, "ValidationException");
+    let says = "ValidationException: so it is (HTTP 400)";
+    all_are("refused", [(invalid, says)]).await;
+    let names = [
+        "AccessDeniedException",
+        "UnrecognizedClientException",
+        "ExpiredTokenException",
+    ];
+    all_are("refused", named(400, &names)).await;
 }
 
 #[tokio::test]

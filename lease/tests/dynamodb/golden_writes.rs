@@ -12,6 +12,8 @@ use crate::{
     recorded::{KCL, OURS, moments, recorded, renewal, rows_of, text},
 };
 
+const UPDATE: &str = "UpdateItem";
+
 /// A recorded request, ours, and the row from which both start.
 struct Pair {
     name: &'static str,
@@ -76,9 +78,9 @@ fn start_of(request: &Value, owner: Option<&str>, checkpoint_owner: Option<&str>
     row
 }
 
-fn throughput(request: &Value) -> Option<f64> {
+fn throughput(request: &Value) -> f64 {
     let digits = text(request, "/AttributeUpdates/throughputKBps/Value/N");
-    Some(digits.parse().expect("a number"))
+    digits.parse().expect("a number")
 }
 
 /// The lease as our worker reads it from a row.
@@ -89,30 +91,36 @@ async fn read(dynamo: &Dynamo, table: &DynamoTable, row: &Value) -> Lease {
 }
 
 async fn pairs(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
-    let update = "UpdateItem";
-    let mut pairs = Vec::new();
+    let mut pairs = begin(dynamo, table).await;
+    pairs.extend(renewals(dynamo, table).await);
+    pairs.extend(checkpoint(dynamo, table).await);
+    pairs.extend(hand_over(dynamo, table).await);
+    pairs
+}
 
+/// How a row comes to be and to its first owner.
+async fn begin(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
     let create = recorded("PutItem", &["/Item/checkpoint"], &[]);
     let lease = read(dynamo, table, &create["Item"]).await;
-    pairs.push(Pair {
+    let create = Pair {
         name: "create",
         operation: "PutItem",
         ours: Write::Create(Box::new(lease)),
         start: None,
         recorded: create,
         stricter: &[],
-    });
+    };
 
     let assign = recorded(
-        update,
+        UPDATE,
         &["/AttributeUpdates/leaseOwner"],
         &["/Expected/leaseOwner/Value"],
     );
     let start = start_of(&assign, None, None);
     let lease = read(dynamo, table, &start).await;
-    pairs.push(Pair {
+    let assign = Pair {
         name: "assign",
-        operation: update,
+        operation: UPDATE,
         ours: Write::Assign(Assign {
             key: lease.key,
             to: text(&assign, "/AttributeUpdates/leaseOwner/Value/S").into(),
@@ -123,54 +131,40 @@ async fn pairs(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
         start: Some(start),
         recorded: assign,
         stricter: &["counter raised"],
-    });
+    };
+    vec![create, assign]
+}
 
-    let renew = recorded(
-        update,
-        &["/Expected/checkpointOwner", "/Expected/leaseCounter"],
-        &["/AttributeUpdates/throughputKBps"],
-    );
-    let start = start_of(&renew, Some("worker-1"), None);
-    let lease = read(dynamo, table, &start).await;
-    pairs.push(Pair {
-        name: "renew",
-        operation: update,
-        ours: Write::Renew(renewal(&lease, "worker-1")),
-        start: Some(start),
-        recorded: renew,
-        stricter: &["other owner"],
-    });
-
-    let renew = recorded(
-        update,
-        &[
-            "/Expected/checkpointOwner",
-            "/AttributeUpdates/throughputKBps",
-        ],
-        &[],
-    );
-    let start = start_of(&renew, Some("worker-1"), None);
-    let lease = read(dynamo, table, &start).await;
-    pairs.push(Pair {
-        name: "renew with throughput",
-        operation: update,
-        ours: Write::Renew(Renew {
-            throughput_kbps: throughput(&renew),
-            ..renewal(&lease, "worker-1")
-        }),
-        start: Some(start),
-        recorded: renew,
-        stricter: &["other owner"],
-    });
-
-    pairs.extend(checkpoint(dynamo, table).await);
-    pairs.extend(hand_over(dynamo, table).await);
+/// The heartbeats of an owner, with and without a measurement.
+async fn renewals(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
+    let owner = "/Expected/checkpointOwner";
+    let measured = "/AttributeUpdates/throughputKBps";
+    let mut pairs = Vec::new();
+    for (name, with, without) in [
+        ("renew", [owner, "/Expected/leaseCounter"], &[measured][..]),
+        ("renew with throughput", [owner, measured], &[]),
+    ] {
+        let renew = recorded(UPDATE, &with, without);
+        let start = start_of(&renew, Some("worker-1"), None);
+        let lease = read(dynamo, table, &start).await;
+        pairs.push(Pair {
+            name,
+            operation: UPDATE,
+            ours: Write::Renew(Renew {
+                throughput_kbps: with.contains(&measured).then(|| throughput(&renew)),
+                ..renewal(&lease, "worker-1")
+            }),
+            start: Some(start),
+            recorded: renew,
+            stricter: &["other owner"],
+        });
+    }
     pairs
 }
 
 /// The KCL stores a checkpoint without looking at the owners; the counter alone fences it.
 async fn checkpoint(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
-    let store = recorded("UpdateItem", &["/AttributeUpdates/checkpoint"], &[]);
+    let store = recorded(UPDATE, &["/AttributeUpdates/checkpoint"], &[]);
     let mut start = start_of(&store, Some("worker-1"), None);
     start["ownerSwitchesSinceCheckpoint"] = json!({"N": "3"});
     start["pendingCheckpoint"] = json!({"S": "77"});
@@ -189,7 +183,7 @@ async fn checkpoint(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
     );
     vec![Pair {
         name: "checkpoint",
-        operation: "UpdateItem",
+        operation: UPDATE,
         ours: Write::Renew(Renew {
             checkpoint: Some(position.expect("a position")),
             ..renewal(&lease, "worker-1")
@@ -202,13 +196,12 @@ async fn checkpoint(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
 
 /// The three writes of a graceful hand-over: begin, renew meanwhile, end.
 async fn hand_over(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
-    let update = "UpdateItem";
-    let begin = recorded(update, &["/AttributeUpdates/checkpointOwner/Value"], &[]);
+    let begin = recorded(UPDATE, &["/AttributeUpdates/checkpointOwner/Value"], &[]);
     let start = start_of(&begin, Some("worker-1"), None);
     let lease = read(dynamo, table, &start).await;
     let begin = Pair {
         name: "hand off",
-        operation: update,
+        operation: UPDATE,
         ours: Write::HandOff {
             key: lease.key,
             from: "worker-1".into(),
@@ -220,7 +213,7 @@ async fn hand_over(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
     };
 
     let renew = recorded(
-        update,
+        UPDATE,
         &["/Expected/leaseCounter", "/AttributeUpdates/throughputKBps"],
         &["/Expected/checkpointOwner"],
     );
@@ -228,9 +221,9 @@ async fn hand_over(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
     let lease = read(dynamo, table, &start).await;
     let renew = Pair {
         name: "renew in hand-over",
-        operation: update,
+        operation: UPDATE,
         ours: Write::Renew(Renew {
-            throughput_kbps: throughput(&renew),
+            throughput_kbps: Some(throughput(&renew)),
             ..renewal(&lease, "worker-1")
         }),
         start: Some(start),
@@ -238,12 +231,12 @@ async fn hand_over(dynamo: &Dynamo, table: &DynamoTable) -> Vec<Pair> {
         stricter: &["other checkpoint owner", "hand-over ended"],
     };
 
-    let end = recorded(update, &["/Expected/checkpointOwner/Value"], &[]);
+    let end = recorded(UPDATE, &["/Expected/checkpointOwner/Value"], &[]);
     let start = start_of(&end, Some("worker-2"), Some("worker-1"));
     let lease = read(dynamo, table, &start).await;
     let end = Pair {
         name: "complete",
-        operation: update,
+        operation: UPDATE,
         ours: Write::Complete {
             renew: renewal(&lease, "worker-1"),
             to: "worker-2".into(),

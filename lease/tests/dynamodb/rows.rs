@@ -1,4 +1,4 @@
-//! Rows as others write them: every kind in one table, older formats, and nonsense.
+//! Rows as others write them: older formats, and every kind in one table.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,10 @@ use lease::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{Dynamo, key_of};
+use crate::fixture::Dynamo;
+
+mod nonsense;
+mod pages;
 
 const STREAM: &str = "123456789012:orders:1690000000";
 
@@ -134,130 +137,6 @@ async fn rows_of_other_kinds_are_no_leases() {
         table.write(&create).await,
         Err(TableError::Unreadable(_))
     ));
-}
-
-#[tokio::test]
-async fn nonsense_is_reported_by_name_and_hides_nothing() {
-    let dynamo = Dynamo::start().await;
-    let table = dynamo.table("nonsense").await;
-    dynamo.put("nonsense", &old_row("good"));
-    let mut wrong = vec![
-        (
-            "`leaseCounter` is of type S, not N",
-            with("", "leaseCounter", json!({"S": "12"})),
-        ),
-        (
-            "`leaseCounter`: -1 is negative",
-            with("", "leaseCounter", json!({"N": "-1"})),
-        ),
-        (
-            "`leaseCounter`: 1.5: invalid digit",
-            with("", "leaseCounter", json!({"N": "1.5"})),
-        ),
-        (
-            "`leaseCounter`: 9223372036854775808: number too large",
-            with("", "leaseCounter", json!({"N": "9223372036854775808"})),
-        ),
-        (
-            "`checkpoint`: checkpoint \"bogus\" is neither",
-            with("", "checkpoint", json!({"S": "bogus"})),
-        ),
-        (
-            "`checkpoint` is of type N, not S",
-            with("", "checkpoint", json!({"N": "420"})),
-        ),
-        (
-            "`checkpoint`: is an empty string",
-            with("", "checkpoint", json!({"S": ""})),
-        ),
-        (
-            "`checkpointSubSequenceNumber`: sub-sequence number \"-2\"",
-            with("", "checkpointSubSequenceNumber", json!({"N": "-2"})),
-        ),
-        (
-            "`pendingCheckpoint`: checkpoint \"soon\"",
-            with("", "pendingCheckpoint", json!({"S": "soon"})),
-        ),
-        (
-            "`parentShardId` is of type L, not SS",
-            with("", "parentShardId", json!({"L": [{"S": "p"}]})),
-        ),
-        (
-            "`childShardIds` is of type S, not SS",
-            with("", "childShardIds", json!({"S": "c"})),
-        ),
-        (
-            "`checkpointOwner` is of type NULL, not S",
-            with("", "checkpointOwner", json!({"NULL": true})),
-        ),
-        (
-            "`throughputKBps` is of type BOOL, not N",
-            with("", "throughputKBps", json!({"BOOL": true})),
-        ),
-        (
-            "`startingHashKey`: hash key \"0x1\" is not a decimal number",
-            with("", "startingHashKey", json!({"S": "0x1"})),
-        ),
-        (
-            "`streamName` is of type M, not S",
-            with("", "streamName", json!({"M": {}})),
-        ),
-        (
-            "`leaseKey`: does not fit stream 1:other:1 and shard",
-            with("", "streamName", json!({"S": "1:other:1"})),
-        ),
-        (
-            "`skPinnedAt` is of type S, not N",
-            with("", "skPinnedAt", json!({"S": "today"})),
-        ),
-        (
-            "`entityType` is of type N, not S",
-            with("", "entityType", json!({"N": "1"})),
-        ),
-        (
-            "`lut` is missing",
-            with("", "entityType", json!({"S": "WORKER_METRIC_STATS"})),
-        ),
-        (
-            "`leaseDuration` is missing",
-            with("", "entityType", json!({"S": "LEADER"})),
-        ),
-    ];
-    let mut upside_down = with("", "startingHashKey", json!({"S": "6"}));
-    upside_down["endingHashKey"] = json!({"S": "5"});
-    wrong.push(("`startingHashKey`: 6 is above endingHashKey 5", upside_down));
-    let mut no_counter = old_row("");
-    no_counter
-        .as_object_mut()
-        .expect("a row")
-        .remove("leaseCounter");
-    wrong.push(("`leaseCounter` is missing", no_counter));
-    let mut no_checkpoint = old_row("");
-    no_checkpoint
-        .as_object_mut()
-        .expect("a row")
-        .remove("checkpoint");
-    wrong.push(("`checkpoint` is missing", no_checkpoint));
-    for (number, (_, row)) in wrong.iter_mut().enumerate() {
-        row["leaseKey"] = json!({"S": format!("wrong-{number:02}")});
-        dynamo.put("nonsense", row);
-    }
-
-    let view = view(&table).await;
-    assert_eq!(view.leases.len(), 1, "the good one");
-    assert_eq!(view.unreadable.len(), wrong.len());
-    for ((expected, row), unreadable) in wrong.iter().zip(&view.unreadable) {
-        assert_eq!(unreadable.key, key_of(row));
-        assert!(
-            unreadable.reason.starts_with(expected),
-            "{unreadable:?}, expected {expected}"
-        );
-        let answer = table.get(&LeaseKey::from(key_of(row))).await;
-        assert!(
-            matches!(answer, Err(TableError::Unreadable(_))),
-            "{answer:?}"
-        );
-    }
 }
 
 #[tokio::test]
@@ -386,38 +265,4 @@ async fn a_measurement_that_is_no_number_does_not_cost_the_lease() {
         stored.expect("a row")["throughputKBps"],
         json!({"N": "1000000000000000"})
     );
-}
-
-/// A page of a Scan is one mebibyte; rows this large make several of few.
-#[tokio::test]
-async fn a_list_reads_every_page() {
-    let dynamo = Dynamo::start().await;
-    let table = dynamo.table("pages").await;
-    for number in 0..8 {
-        let large = json!({"S": "x".repeat(300_000)});
-        dynamo.put("pages", &with(&format!("shard-{number}"), "notes", large));
-    }
-    let first_page = dynamo
-        .call("Scan", json!({"TableName": "pages"}))
-        .expect("a page");
-    assert!(
-        first_page["LastEvaluatedKey"].is_object(),
-        "one page holds them all"
-    );
-    assert_eq!(view(&table).await.leases.len(), 8);
-}
-
-/// After a list of a large table the next one reads it in several segments: together they are the table.
-#[tokio::test]
-async fn a_large_table_is_read_in_segments() {
-    let dynamo = Dynamo::start().await;
-    let table = dynamo.table("segments").await;
-    let rows = 4_500;
-    for number in 0..rows {
-        dynamo.put("segments", &old_row(&format!("shard-{number:05}")));
-    }
-    let first = view(&table).await;
-    let second = view(&table).await;
-    assert_eq!(first.leases.len(), rows);
-    assert_eq!(first, second);
 }

@@ -143,27 +143,15 @@ impl Family {
             && let Some(row) = todo.first()
         {
             if seen[1].is_some() {
-                let mut parent = state.parent.shard.clone();
-                let held = parent.seats[worker].held.as_mut();
-                if let Phase::Ended { todo, .. } = &mut held.expect("looked at above").phase {
-                    todo.clear();
-                }
-                add(
-                    format!("{worker} knows the child's row"),
-                    Some(parent),
-                    None,
-                    0,
-                );
+                let parent = told_of_the_child(&state.parent.shard, worker);
+                let what = format!("{worker} knows the child's row");
+                add(what, Some(parent), None, 0);
             } else if seats[1].call.is_none() {
                 let mut child = state.child.shard.clone();
                 let write = Write::Create(Box::new(row.clone()));
                 child.seats[worker].send(Ask::Write(write), now);
-                add(
-                    format!("{worker} makes the child's row"),
-                    None,
-                    Some(child),
-                    0,
-                );
+                let what = format!("{worker} makes the child's row");
+                add(what, None, Some(child), 0);
             }
         }
         if let Some(held) = &seats[1].held
@@ -174,12 +162,8 @@ impl Family {
             let seat = &mut child.seats[worker];
             seat.held.as_mut().expect("looked at above").phase = Phase::Running;
             seat.reading = true;
-            add(
-                format!("{worker} begins to read the child"),
-                None,
-                Some(child),
-                0,
-            );
+            let what = format!("{worker} begins to read the child");
+            add(what, None, Some(child), 0);
         }
         for local in self.retire(state, worker, seen) {
             if let Ok(parent) = local.to {
@@ -230,6 +214,16 @@ impl Family {
             to,
         }
     }
+}
+
+/// The parent once its holder knows that the child's row is there.
+fn told_of_the_child(parent: &Shard, worker: usize) -> Shard {
+    let mut parent = parent.clone();
+    let held = parent.seats[worker].held.as_mut();
+    if let Phase::Ended { todo, .. } = &mut held.expect("it has ended").phase {
+        todo.clear();
+    }
+    parent
 }
 
 impl Model for Family {

@@ -1,6 +1,6 @@
 //! The leader lock: never two workers that lead, whatever is lost, late, paused or restarted.
 
-use lease::{Lock, LockWrite, Session, TableError, leader::Leader};
+use lease::{Lock, LockWrite, Session, TableError, Time, leader::Leader};
 
 use crate::{
     explore::{Model, Step},
@@ -40,6 +40,9 @@ struct Call {
     answer: Option<Result<Option<Lock>, ()>>,
 }
 
+/// Adds a step by its name and what it changes.
+type Add<'a> = &'a mut dyn FnMut(&str, &dyn Fn(&mut State));
+
 impl Locks {
     fn worker(&self, number: usize, runs: u8) -> Worker {
         let timing = self.setting.timing();
@@ -61,7 +64,6 @@ impl Locks {
             let what = format!("{number} {what}").into();
             steps.push(Step { what, to });
         };
-        let now = self.setting.at(state.tick);
         let worker = &state.workers[number];
         for which in 0..worker.late.len() {
             add("had a write under way that is done", &|after| {
@@ -70,70 +72,8 @@ impl Locks {
             });
         }
         match &worker.call {
-            None => {
-                let mut leader = worker.leader.clone();
-                leader.observed(state.lock.as_ref(), now, now);
-                if leader != worker.leader {
-                    add("sees the lock", &|after| {
-                        after.workers[number].leader = leader.clone();
-                    });
-                }
-                let mut leader = worker.leader.clone();
-                if let Some(write) = leader.poll(true, now) {
-                    add("wants the lock", &|after| {
-                        after.workers[number].send(leader.clone(), write.clone());
-                    });
-                }
-                let mut leader = worker.leader.clone();
-                if state.left.moves > 0
-                    && let Some(write) = leader.release(now)
-                {
-                    add("gives the lock back", &|after| {
-                        after.left.moves -= 1;
-                        after.workers[number].send(leader.clone(), write.clone());
-                    });
-                }
-            }
-            Some(Call {
-                write,
-                answer: None,
-            }) => {
-                add("has its write done", &|after| {
-                    let answer = done(&mut after.lock, write);
-                    let call = after.workers[number].call.as_mut();
-                    call.expect("looked at above").answer = Some(answer);
-                });
-                if state.left.faults > 0 {
-                    add("gives up on its write", &|after| {
-                        after.left.faults -= 1;
-                        let worker = &mut after.workers[number];
-                        worker.call = None;
-                        worker.late.push(write.clone());
-                        let unknown = TableError::Unknown(String::new());
-                        worker.leader.answered(Err(unknown), now);
-                    });
-                }
-            }
-            Some(Call {
-                answer: Some(answer),
-                ..
-            }) => {
-                add("hears of its write", &|after| {
-                    let worker = &mut after.workers[number];
-                    worker.call = None;
-                    let told = answer.clone().map_err(|()| TableError::Changed(None));
-                    worker.leader.answered(told, now);
-                });
-                if state.left.faults > 0 {
-                    add("never hears of its write", &|after| {
-                        after.left.faults -= 1;
-                        let worker = &mut after.workers[number];
-                        worker.call = None;
-                        let unknown = TableError::Unknown(String::new());
-                        worker.leader.answered(Err(unknown), now);
-                    });
-                }
-            }
+            None => self.decides(state, number, &mut add),
+            Some(call) => self.waits(state, number, call, &mut add),
         }
         if state.left.moves > 0 {
             add("restarts", &|after| {
@@ -153,6 +93,69 @@ impl Locks {
         }
     }
 
+    /// What a worker does that waits for nothing.
+    fn decides(&self, state: &State, number: usize, add: Add<'_>) {
+        let now = self.setting.at(state.tick);
+        let worker = &state.workers[number];
+        let mut leader = worker.leader.clone();
+        leader.observed(state.lock.as_ref(), now, now);
+        if leader != worker.leader {
+            add("sees the lock", &|after| {
+                after.workers[number].leader = leader.clone();
+            });
+        }
+        let mut leader = worker.leader.clone();
+        if let Some(write) = leader.poll(true, now) {
+            add("wants the lock", &|after| {
+                after.workers[number].send(leader.clone(), write.clone());
+            });
+        }
+        let mut leader = worker.leader.clone();
+        if state.left.moves > 0
+            && let Some(write) = leader.release(now)
+        {
+            add("gives the lock back", &|after| {
+                after.left.moves -= 1;
+                after.workers[number].send(leader.clone(), write.clone());
+            });
+        }
+    }
+
+    /// What becomes of a worker's call.
+    fn waits(&self, state: &State, number: usize, call: &Call, add: Add<'_>) {
+        let now = self.setting.at(state.tick);
+        match &call.answer {
+            None => {
+                add("has its write done", &|after| {
+                    let answer = done(&mut after.lock, &call.write);
+                    let call = after.workers[number].call.as_mut();
+                    call.expect("looked at above").answer = Some(answer);
+                });
+                if state.left.faults > 0 {
+                    add("gives up on its write", &|after| {
+                        after.left.faults -= 1;
+                        let worker = &mut after.workers[number];
+                        worker.late.push(call.write.clone());
+                        worker.hear(Err(TableError::Unknown(String::new())), now);
+                    });
+                }
+            }
+            Some(answer) => {
+                add("hears of its write", &|after| {
+                    let told = answer.clone().map_err(|()| TableError::Changed(None));
+                    after.workers[number].hear(told, now);
+                });
+                if state.left.faults > 0 {
+                    add("never hears of its write", &|after| {
+                        after.left.faults -= 1;
+                        let unknown = TableError::Unknown(String::new());
+                        after.workers[number].hear(Err(unknown), now);
+                    });
+                }
+            }
+        }
+    }
+
     fn check(&self, state: State) -> Result<State, String> {
         let now = self.setting.at(state.tick);
         if state.workers.iter().all(|worker| worker.leader.leads(now)) {
@@ -169,6 +172,12 @@ impl Worker {
             write,
             answer: None,
         });
+    }
+
+    /// The call is over.
+    fn hear(&mut self, answer: Result<Option<Lock>, TableError>, now: Time) {
+        self.call = None;
+        self.leader.answered(answer, now);
     }
 }
 

@@ -13,6 +13,16 @@ use crate::{
     fleet::{FAILOVER, open, seconds},
 };
 
+/// The workers `one`, whose number is told, and `two`.
+fn two_workers_with_a_shard_each() -> (World, usize) {
+    let mut world = World::new(open(2));
+    let one = world.join("one");
+    world.run(seconds(2));
+    world.join("two");
+    world.run(seconds(10));
+    (world, one)
+}
+
 /// One of the rows a worker reads.
 fn a_share(world: &World, worker: usize) -> (LeaseKey, Tenure) {
     let running = &world.machines[worker].running;
@@ -23,11 +33,7 @@ fn a_share(world: &World, worker: usize) -> (LeaseKey, Tenure) {
 #[test]
 fn a_consumer_that_stops_by_itself_or_hangs_gives_its_shard_to_others() {
     for stuck in [false, true] {
-        let mut world = World::new(open(2));
-        let one = world.join("one");
-        world.run(seconds(2));
-        world.join("two");
-        world.run(seconds(10));
+        let (mut world, one) = two_workers_with_a_shard_each();
         let (key, tenure) = a_share(&world, one);
         let event = if stuck {
             Event::Stuck {
@@ -53,11 +59,7 @@ fn a_consumer_that_stops_by_itself_or_hangs_gives_its_shard_to_others() {
 
 #[test]
 fn a_consumer_that_cannot_be_cut_off_does_not_keep_its_shard() {
-    let mut world = World::new(open(2));
-    let one = world.join("one");
-    world.run(seconds(2));
-    world.join("two");
-    world.run(seconds(10));
+    let (mut world, one) = two_workers_with_a_shard_each();
     let (key, tenure) = a_share(&world, one);
     world.machines[one].deaf = true;
     world.machines[one].halts.clear();

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use shardkeeper::clock::system_wall;
+use shardkeeper::{clock::system_wall, local::model::ShardFilter};
 
 use shardkeeper_tests::processes::Kind;
+
+use crate::World;
 
 #[test]
 fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
@@ -14,26 +16,10 @@ fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
     world.start("two", &[]);
     world.balanced(&["one", "two"], 4);
     for _ in 0..2 {
-        let shards = world.open_shards();
-        let first = &shards[0];
-        let middle =
-            first.starting_hash_key + (first.ending_hash_key - first.starting_hash_key) / 2;
         let at = Instant::now();
-        world
-            .aws
-            .kinesis()
-            .lock()
-            .split_shard("orders", &first.shard_id, middle, system_wall())
-            .expect("an open shard");
+        split_the_first(&world);
         world.watch(Duration::from_millis(2500));
-        let shards = world.open_shards();
-        let (a, b) = (&shards[shards.len() - 2], &shards[shards.len() - 1]);
-        world
-            .aws
-            .kinesis()
-            .lock()
-            .merge_shards("orders", &a.shard_id, &b.shard_id, system_wall())
-            .expect("two adjacent open shards");
+        merge_the_last(&world);
         world.watch(Duration::from_millis(2500));
         let wait = world.longest_wait(at);
         assert!(
@@ -44,36 +30,51 @@ fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
     world.finish(Duration::from_secs(10));
     world.assert_order();
     assert_eq!(world.repeats(), 0);
-    // Children come after their parents, in the order of first sight.
+    children_come_after_their_parents(&world);
+}
+
+/// Splits the first open shard in the middle.
+fn split_the_first(world: &World) {
+    let shards = world.open_shards();
+    let first = &shards[0];
+    let middle = first.starting_hash_key + (first.ending_hash_key - first.starting_hash_key) / 2;
+    world
+        .aws
+        .kinesis()
+        .lock()
+        .split_shard("orders", &first.shard_id, middle, system_wall())
+        .expect("an open shard");
+}
+
+fn merge_the_last(world: &World) {
+    let shards = world.open_shards();
+    let (a, b) = (&shards[shards.len() - 2], &shards[shards.len() - 1]);
+    world
+        .aws
+        .kinesis()
+        .lock()
+        .merge_shards("orders", &a.shard_id, &b.shard_id, system_wall())
+        .expect("two adjacent open shards");
+}
+
+/// In the order of first sight.
+fn children_come_after_their_parents(world: &World) {
+    let all = &ShardFilter::FromTrimHorizon;
     let shards = world
         .aws
         .kinesis()
         .lock()
-        .list_shards(
-            "orders",
-            &shardkeeper::local::model::ShardFilter::FromTrimHorizon,
-            None,
-            1_000,
-            system_wall(),
-        )
+        .list_shards("orders", all, None, 1_000, system_wall())
         .expect("lists")
         .shards;
     for shard in &shards {
-        let first = world
-            .deliveries
-            .iter()
-            .position(|delivery| delivery.shard == shard.shard_id);
-        for parent in [&shard.parent, &shard.adjacent_parent]
-            .into_iter()
-            .flatten()
-        {
-            let last = world
-                .deliveries
-                .iter()
-                .rposition(|delivery| delivery.shard == *parent);
+        let mut deliveries = world.deliveries.iter();
+        let first = deliveries.find(|delivery| delivery.shard == shard.shard_id);
+        for parent in shard.parent.iter().chain(&shard.adjacent_parent) {
+            let mut deliveries = world.deliveries.iter();
+            let last = deliveries.rfind(|delivery| delivery.shard == *parent);
             // Both in one look at two files: the order within it says nothing.
             if let (Some(first), Some(last)) = (first, last) {
-                let (first, last) = (&world.deliveries[first], &world.deliveries[last]);
                 assert!(
                     last.seen <= first.seen,
                     "{} begins before {parent} is through",

@@ -1,6 +1,7 @@
 //! What the benches share: a server in a process of its own, whole workers, and what this process has used so far.
 #![allow(dead_code, unreachable_pub)] // each bench uses its part
 
+pub mod bare;
 pub mod server;
 pub mod usage;
 
@@ -39,6 +40,36 @@ use shardkeeper::{
     },
 };
 use tokio::{sync::watch, task::JoinHandle};
+
+/// The measures that the command line asks for.
+pub struct Wanted(Option<String>);
+
+impl Wanted {
+    /// Whether it asks for this one: every one whose name holds its word, and all without a word.
+    pub fn has(&self, name: &str) -> bool {
+        let Wanted(only) = self;
+        only.as_deref().is_none_or(|only| name.contains(only))
+    }
+}
+
+/// Reads the command line. `None`: this process was the server of a bench, and is done.
+pub fn wanted() -> Option<Wanted> {
+    let mut args = std::env::args().skip(1);
+    let first = args.next();
+    if first.as_deref() == Some(server::SERVE) {
+        server::serve(args);
+        return None;
+    }
+    // `cargo bench` adds words of its own.
+    Some(Wanted(first.filter(|word| !word.starts_with('-'))))
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
 
 /// The configuration of a client of the server, as plain as it can be.
 pub fn client_config(url: &str) -> Builder {

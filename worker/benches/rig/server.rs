@@ -108,10 +108,7 @@ impl Drop for Server {
 
 /// What the child does: serves until its standard input ends.
 pub fn serve(streams: impl Iterator<Item = String>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = super::runtime();
     let options = LocalOptions {
         model: ModelOptions {
             create_ms: 0,

@@ -32,6 +32,12 @@ fn errors_of(text: &str, env: &[(&str, &str)], sets: &[&str]) -> Vec<String> {
     errors.to_string().lines().map(str::to_owned).collect()
 }
 
+/// The external id of the role that the lease table is reached with.
+fn external_id(config: &Config) -> &str {
+    let role = config.lease.access.role.as_ref().unwrap();
+    role.external_id.as_ref().unwrap().as_str()
+}
+
 #[test]
 fn five_lines_are_enough_and_mean_the_defaults() {
     let config = parse(SMALLEST, &[], &[]).unwrap();
@@ -254,17 +260,7 @@ fn values_of_every_kind_are_read() {
     );
     assert_eq!(config.lease.max_leases, Some(units(7)));
     assert_eq!(config.lease.tags["Team"], "data");
-    assert_eq!(
-        config
-            .lease
-            .access
-            .role
-            .unwrap()
-            .external_id
-            .unwrap()
-            .as_str(),
-        "a:1"
-    );
+    assert_eq!(external_id(&config), "a:1");
     assert_eq!(config.delivery.buffer, ByteSize::mib(20));
     assert_eq!(config.delivery.batch.bytes, ByteSize::bytes(65_536));
     assert_eq!(config.delivery.batch.wait, Duration::from_secs(3_600));

@@ -2,15 +2,16 @@
 
 use std::{process::Stdio, time::Duration};
 
+use rustix::process::Signal;
 use shardkeeper::local::faults::{Action, Rule, Service};
 use tokio::process::Child;
 
-use crate::world::{Done, World, done};
+use crate::world::{World, signal, wait};
 
 fn start(world: &World, arguments: &[&str]) -> Child {
     let mut command = world.command(arguments);
-    let _runtime = world.runtime.enter();
-    command.stdout(Stdio::null()).spawn().expect("it starts")
+    command.stdout(Stdio::null());
+    world.spawn(command)
 }
 
 /// Waits until a worker holds the stream's only shard.
@@ -23,20 +24,6 @@ fn until_held(world: &World, by: &str) {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("{by} holds nothing after all this time");
-}
-
-fn ended(world: &World, child: Child) -> Done {
-    let output = world.runtime.block_on(child.wait_with_output());
-    done(output.expect("it ends"))
-}
-
-fn signal(child: &Child, signal: rustix::process::Signal) {
-    let id = i32::try_from(child.id().expect("it lives")).expect("a process id");
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(id).expect("not zero"),
-        signal,
-    )
-    .expect("it lives");
 }
 
 #[test]
@@ -70,8 +57,8 @@ fn done_is_0() {
     world.stream("orders", 1);
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
-    signal(&worker, rustix::process::Signal::TERM);
-    ended(&world, worker).exits(0);
+    signal(&worker, Signal::TERM);
+    world.ended(worker).exits(0);
 }
 
 #[test]
@@ -79,18 +66,16 @@ fn failed_is_1() {
     // A second signal does not wait for what is left.
     let world = World::new();
     world.stream("orders", 1);
-    world.put("orders", &[], b"one\n").exits(0);
+    world.put("orders", "", b"one\n").exits(0);
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
     // Hand-over cannot be written, so it lasts until the second signal.
     let rule = serde_json::json!({ "service": "dynamodb", "action": "throttle" });
     world.fault(serde_json::from_value(rule).expect("a rule"));
-    signal(&worker, rustix::process::Signal::TERM);
+    signal(&worker, Signal::TERM);
     std::thread::sleep(Duration::from_millis(300));
-    signal(&worker, rustix::process::Signal::TERM);
-    ended(&world, worker)
-        .exits(1)
-        .says(&["told to end at once"]);
+    signal(&worker, Signal::TERM);
+    world.ended(worker).exits(1).says(&["told to end at once"]);
 
     world
         .run(&["leases"])
@@ -134,8 +119,8 @@ fn foreign_is_3() {
     // A table of another stream: the one `orders` was read with.
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
-    signal(&worker, rustix::process::Signal::TERM);
-    ended(&world, worker).exits(0);
+    signal(&worker, Signal::TERM);
+    world.ended(worker).exits(0);
     world.file("payments.toml", &world.config("payments", "orders-app"));
     world
         .run(&["run", "--config", "payments.toml"])
@@ -204,20 +189,11 @@ fn a_duplicate_worker_id_is_6() {
     until_held(&world, "ann");
     let second = start(&world, &twins);
     let ended = world.runtime.block_on(async {
-        let both = futures::future::select(
-            Box::pin(first.wait_with_output()),
-            Box::pin(second.wait_with_output()),
-        );
-        tokio::time::timeout(Duration::from_secs(60), both).await
-    });
-    let Ok(futures::future::Either::Left((ended, _)) | futures::future::Either::Right((ended, _))) =
+        let both = futures::future::select(Box::pin(wait(first)), Box::pin(wait(second)));
+        let (ended, _lives_on) = both.await.factor_first();
         ended
-    else {
-        panic!("two processes with one id run on");
-    };
-    done(ended.expect("it ends"))
-        .exits(6)
-        .says(&["worker id ann"]);
+    });
+    ended.exits(6).says(&["worker id ann"]);
 }
 
 #[test]
@@ -232,8 +208,8 @@ fn aws_that_is_away_at_the_start_is_waited_for() {
     }
     let worker = start(&world, &["run", "--set", "app.worker_id=ann"]);
     until_held(&world, "ann");
-    signal(&worker, rustix::process::Signal::TERM);
-    ended(&world, worker).exits(0).says(&[
+    signal(&worker, Signal::TERM);
+    world.ended(worker).exits(0).says(&[
         "cannot start yet: table orders-app cannot be set up",
         "cannot start yet: DescribeStreamSummary of orders",
     ]);

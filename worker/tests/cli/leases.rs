@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::world::World;
+use crate::world::{World, signal};
 
 const JAVA: &str = include_str!("../../../lease/tests/dynamodb/data/kcl-3.5.1-table.json");
 
@@ -196,17 +196,10 @@ fn every_state_has_its_word_and_nonsense_is_named() {
 fn two_looks_tell_a_living_worker_from_a_dead_one_and_lag_is_asked_of_kinesis() {
     let world = World::new();
     world.stream("orders", 2);
-    world
-        .put("orders", &[], b"one\ntwo\nthree\nfour\n")
-        .exits(0);
+    world.put("orders", "", b"one\ntwo\nthree\nfour\n").exits(0);
     let mut command = world.command(&["run", "--set", "app.worker_id=ann"]);
-    let mut worker = {
-        let _runtime = world.runtime.enter();
-        command
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("it starts")
-    };
+    command.stdout(std::process::Stdio::null());
+    let mut worker = world.spawn(command);
     let alive = |lines: &[Value]| {
         let leases = by_shard(lines);
         leases.len() == 2
@@ -277,11 +270,7 @@ fn watching_goes_on_until_told_to_stop() {
     let world = World::new();
     world.table("orders-app", "leaseKey");
     world.row("orders-app", lease("shardId-0", "7"));
-    let mut command = world.command(&["leases", "--watch=200ms", "--json"]);
-    let mut child = {
-        let _runtime = world.runtime.enter();
-        command.spawn().expect("it starts")
-    };
+    let mut child = world.spawn(world.command(&["leases", "--watch=200ms", "--json"]));
     let lines = world.runtime.block_on(async {
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut lines = out.lines();
@@ -295,9 +284,7 @@ fn watching_goes_on_until_told_to_stop() {
         lines.iter().all(|line| line.contains("shardId-0")),
         "{lines:?}"
     );
-    let id = i32::try_from(child.id().expect("it lives")).expect("a process id");
-    let id = rustix::process::Pid::from_raw(id).expect("not zero");
-    rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it lives");
+    signal(&child, rustix::process::Signal::INT);
     let status = world.runtime.block_on(child.wait()).expect("it ends");
     assert_eq!(status.code(), Some(0));
 }

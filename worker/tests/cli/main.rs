@@ -6,4 +6,6 @@ mod check;
 mod exits;
 mod leases;
 mod put;
+#[path = "../sdk/mod.rs"]
+mod sdk;
 mod world;

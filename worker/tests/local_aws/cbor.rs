@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::sdk;
 use crate::stranger::{Manner, Stranger};
-use crate::world::{T0, World, shard, start};
-use aws_sdk_kinesis::config::{BehaviorVersion, Builder, Credentials, Region, retry::RetryConfig};
+use crate::world::{HALF, T0, World, shard, start};
+use aws_sdk_kinesis::config::Builder;
 use lease::ShardId;
 use shardkeeper::{
     local::{
@@ -18,18 +19,8 @@ use shardkeeper::{
     },
 };
 
-fn config(url: &str) -> Builder {
-    aws_sdk_kinesis::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .endpoint_url(url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled())
-}
-
 fn source(url: &str, protocol: Protocol) -> (KinesisSource, KinesisClient) {
-    let client = KinesisClient::from_conf(config(url), protocol);
+    let client = KinesisClient::from_conf(Builder::from(&sdk::config(url)), protocol);
     let source = KinesisSource::new(client.clone(), "orders".into(), None);
     (source, client)
 }
@@ -119,13 +110,7 @@ async fn records_in_cbor_are_slices_of_one_answer() {
 #[tokio::test]
 async fn the_end_of_a_shard_and_its_children_are_told() {
     let world = world_with_records().await;
-    let split = world.kinesis.split_shard().stream_name("orders");
-    split
-        .shard_to_split(shard(0))
-        .new_starting_hash_key((1_u128 << 127).to_string())
-        .send()
-        .await
-        .expect("split");
+    world.split("orders", 0, HALF).await.expect("split");
     let mut ends = Vec::new();
     for protocol in [Protocol::Cbor, Protocol::Json] {
         let (source, _) = source(&world.aws.kinesis_url(), protocol);
@@ -249,21 +234,15 @@ async fn gateways_and_lost_connections_get_patience_before_json_is_tried() {
 async fn a_forced_encoding_is_the_only_one_that_is_used() {
     let stranger = Stranger::start(Manner::Html).await;
     let (forced, _) = source(&stranger.url, Protocol::Cbor);
-    let error = forced
-        .list_shards()
-        .await
-        .expect_err("not understood")
-        .to_string();
+    let error = forced.list_shards().await.expect_err("not understood");
+    let error = error.to_string();
     assert_eq!(error, "HTTP 404: <h1>what?</h1>");
     assert_eq!(stranger.seen.json.load(Ordering::SeqCst), 0);
 
     let stranger = Stranger::start(Manner::JsonSuccess).await;
     let (forced, _) = source(&stranger.url, Protocol::Cbor);
-    let error = forced
-        .list_shards()
-        .await
-        .expect_err("not understood")
-        .to_string();
+    let error = forced.list_shards().await.expect_err("not understood");
+    let error = error.to_string();
     assert!(error.contains("not in CBOR"), "{error}");
 
     let stranger = Stranger::start(Manner::JsonError).await;

@@ -1,25 +1,36 @@
 //! GetRecords without the SDK's orchestration: which calls go which way, that both are signed as AWS demands, and that
 //! whatever goes wrong is told and puts the next call in the SDK's hands.
 
-use aws_sdk_kinesis::config::{BehaviorVersion, Credentials, Region, retry::RetryConfig};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicU32, Ordering},
+    time::SystemTime,
+};
+
+use aws_credential_types::provider::{ProvideCredentials, future};
+use aws_sdk_kinesis::config::{Builder, Credentials, Region};
 use bytes::Bytes;
 use shardkeeper::source::{
     Page, ShardIterator, Source, SourceError,
     kinesis::{KinesisClient, KinesisSource, Protocol},
 };
 
-use crate::notary::{Notary, Reply, Way};
+use crate::notary::{Call, Notary, Reply, Way};
 
 const ARN: &str = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders";
 
 fn source(url: &str, protocol: Protocol) -> KinesisSource {
-    let config = aws_sdk_kinesis::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
+    source_with(url, protocol, crate::notary::credentials())
+}
+
+fn source_with(
+    url: &str,
+    protocol: Protocol,
+    credentials: impl ProvideCredentials + 'static,
+) -> KinesisSource {
+    let config = Builder::from(&crate::sdk::config(url))
         .region(Region::new("eu-west-1"))
-        .credentials_provider(crate::notary::credentials())
-        .endpoint_url(url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled());
+        .credentials_provider(credentials);
     let client = KinesisClient::from_conf(config, protocol);
     KinesisSource::new(client, "orders".into(), Some(ARN.into()))
 }
@@ -150,45 +161,28 @@ async fn json_is_left_to_the_sdk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn new_credentials_are_taken_up() {
     let notary = Notary::start().await;
-    let config = aws_sdk_kinesis::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("eu-west-1"))
-        .credentials_provider(Fresh::default())
-        .endpoint_url(&notary.url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled());
-    let client = KinesisClient::from_conf(config, Protocol::Cbor);
-    let source = KinesisSource::new(client, "orders".into(), None);
+    let source = source_with(&notary.url, Protocol::Cbor, Fresh::default());
     for _ in 0..3 {
         ask(&source).await.expect("a page");
     }
     let calls = notary.calls();
     assert_eq!(calls[2].way, Way::Direct);
-    let keys: std::collections::BTreeSet<String> =
-        calls.iter().map(crate::notary::Call::access_key).collect();
+    let keys: BTreeSet<String> = calls.iter().map(Call::access_key).collect();
     assert!(keys.len() > 1, "one of these has expired: {keys:?}");
 }
 
 /// Credentials that have expired when they are given out, so that no cache keeps them.
 #[derive(Debug, Default)]
-struct Fresh(std::sync::atomic::AtomicU32);
+struct Fresh(AtomicU32);
 
-impl aws_credential_types::provider::ProvideCredentials for Fresh {
-    fn provide_credentials<'a>(
-        &'a self,
-    ) -> aws_credential_types::provider::future::ProvideCredentials<'a>
+impl ProvideCredentials for Fresh {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
         Self: 'a,
     {
-        let number = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        let expired = std::time::SystemTime::UNIX_EPOCH;
-        let credentials = Credentials::new(
-            format!("key-{number}"),
-            "secret",
-            None,
-            Some(expired),
-            "test",
-        );
-        aws_credential_types::provider::future::ProvideCredentials::ready(Ok(credentials))
+        let key = format!("key-{}", self.0.fetch_add(1, Ordering::SeqCst));
+        let expired = SystemTime::UNIX_EPOCH;
+        let credentials = Credentials::new(key, "secret", None, Some(expired), "test");
+        future::ProvideCredentials::ready(Ok(credentials))
     }
 }

@@ -1,52 +1,26 @@
 //! The real SDK against the embedded DynamoDB, through the gate.
 
-use crate::world::{code, start};
+use crate::sdk;
+use crate::world::{World, code, start};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType,
-    PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, ScalarAttributeType,
+    AttributeValue, PointInTimeRecoverySpecification, PointInTimeRecoveryStatus,
 };
 use shardkeeper::local::faults::{Action, Rule, Service};
 use shardkeeper::local::model::ModelOptions;
 
-fn client(url: &str) -> Client {
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .endpoint_url(url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled())
-        .build();
-    Client::from_conf(config)
+/// A gate that lets through to a table `leases`.
+async fn world() -> (World, Client) {
+    let world = start(ModelOptions::default()).await;
+    let db = Client::new(&sdk::config(&world.aws.dynamodb_url()));
+    sdk::create_table(&db, "leases", "leaseKey").await;
+    (world, db)
 }
 
-async fn create(db: &Client, table: &str) {
-    let attribute = AttributeDefinition::builder()
-        .attribute_name("leaseKey")
-        .attribute_type(ScalarAttributeType::S)
-        .build()
-        .expect("complete");
-    let key = KeySchemaElement::builder()
-        .attribute_name("leaseKey")
-        .key_type(KeyType::Hash)
-        .build()
-        .expect("complete");
-    let create = db
-        .create_table()
-        .table_name(table)
-        .attribute_definitions(attribute)
-        .key_schema(key)
-        .billing_mode(BillingMode::PayPerRequest);
-    create.send().await.expect("created");
-}
-
-async fn add_one(db: &Client, table: &str, key: &str) -> Result<(), String> {
+async fn add_one(db: &Client, key: &str) -> Result<(), String> {
     let update = db
         .update_item()
-        .table_name(table)
+        .table_name("leases")
         .key("leaseKey", AttributeValue::S(key.to_owned()));
     let update = update
         .update_expression("ADD n :one")
@@ -70,80 +44,91 @@ async fn count(db: &Client, key: &str) -> Option<String> {
     item["n"].as_n().ok().cloned()
 }
 
-#[tokio::test]
-async fn faults_stand_before_dynamodb() {
-    let world = start(ModelOptions::default()).await;
-    let db = client(&world.aws.dynamodb_url());
-    create(&db, "leases").await;
-    let faults = world.aws.faults();
-    let update = |action| {
-        Rule::new(action)
-            .on(Service::DynamoDb, "UpdateItem")
-            .times(1)
-    };
-    let add = |rule: Rule| faults.add(rule, world.now()).expect("a good rule");
+/// A fault of the next update.
+fn update(action: Action) -> Rule {
+    Rule::new(action)
+        .on(Service::DynamoDb, "UpdateItem")
+        .times(1)
+}
 
-    add_one(&db, "leases", "a").await.expect("no rule yet");
-    add(update(Action::Throttle));
-    assert_eq!(
-        add_one(&db, "leases", "a").await,
-        Err("ProvisionedThroughputExceededException".to_owned())
-    );
-    add(update(Action::Internal));
-    assert_eq!(
-        add_one(&db, "leases", "a").await,
-        Err("InternalServerError".to_owned())
-    );
-    add(Rule {
+/// What the update gets that meets this fault.
+async fn met(world: &World, db: &Client, rule: Rule) -> Result<(), String> {
+    add(world, rule);
+    add_one(db, "a").await
+}
+
+fn add(world: &World, rule: Rule) {
+    let faults = world.aws.faults();
+    faults.add(rule, world.now()).expect("a good rule");
+}
+
+#[tokio::test]
+async fn a_fault_before_dynamodb_keeps_the_call_from_it() {
+    let (world, db) = world().await;
+    add_one(&db, "a").await.expect("no rule yet");
+    let conflict = Rule {
         code: Some("TransactionConflictException".to_owned()),
         ..update(Action::Error)
-    });
-    assert_eq!(
-        add_one(&db, "leases", "a").await,
-        Err("TransactionConflictException".to_owned())
-    );
-    add(update(Action::Cut));
-    assert_eq!(
-        add_one(&db, "leases", "a").await,
-        Err("no reply".to_owned())
-    );
+    };
+    for (rule, answer) in [
+        (
+            update(Action::Throttle),
+            "ProvisionedThroughputExceededException",
+        ),
+        (update(Action::Internal), "InternalServerError"),
+        (conflict, "TransactionConflictException"),
+        (update(Action::Cut), "no reply"),
+    ] {
+        assert_eq!(met(&world, &db, rule).await, Err(answer.to_owned()));
+    }
     assert_eq!(
         count(&db, "a").await.as_deref(),
         Some("1"),
         "none of these was carried out"
     );
-    add(update(Action::Lost));
+}
+
+#[tokio::test]
+async fn a_fault_behind_dynamodb_loses_only_the_reply() {
+    let (world, db) = world().await;
+    add_one(&db, "a").await.expect("no rule yet");
     assert_eq!(
-        add_one(&db, "leases", "a").await,
+        met(&world, &db, update(Action::Lost)).await,
         Err("no reply".to_owned())
     );
     assert_eq!(
         count(&db, "a").await.as_deref(),
         Some("2"),
-        "a lost one was"
+        "a lost one was carried out"
     );
-    add(Rule {
+    let cut_short = Rule {
         after_bytes: Some(1),
         ..update(Action::Cut)
-    });
-    let _ = add_one(&db, "leases", "a").await;
+    };
+    let _ = met(&world, &db, cut_short).await;
     assert_eq!(
         count(&db, "a").await.as_deref(),
         Some("3"),
         "so is one whose reply is cut short"
     );
+}
 
-    add(Rule {
+#[tokio::test]
+async fn a_fault_meets_only_its_key_its_service_and_its_operation() {
+    let (world, db) = world().await;
+    let of_b = Rule {
         key: Some("b".to_owned()),
         ..update(Action::Throttle)
-    });
-    add_one(&db, "leases", "a").await.expect("another key");
-    assert!(add_one(&db, "leases", "b").await.is_err());
-    add(Rule::new(Action::Throttle).on(Service::Kinesis, "UpdateItem"));
-    add_one(&db, "leases", "b").await.expect("another service");
-    add(Rule::new(Action::Throttle)
-        .on(Service::DynamoDb, "ListTables")
-        .times(1));
+    };
+    add(&world, of_b);
+    add_one(&db, "a").await.expect("another key");
+    assert!(add_one(&db, "b").await.is_err());
+    let of_kinesis = Rule::new(Action::Throttle).on(Service::Kinesis, "UpdateItem");
+    add(&world, of_kinesis);
+    add_one(&db, "b").await.expect("another service");
+    let of_lists = Rule::new(Action::Throttle).on(Service::DynamoDb, "ListTables");
+    add(&world, of_lists.times(1));
+    add_one(&db, "b").await.expect("another operation");
     assert_eq!(code(db.list_tables().send().await), "ThrottlingException");
     assert_eq!(
         db.list_tables().send().await.expect("listed").table_names(),
@@ -153,9 +138,7 @@ async fn faults_stand_before_dynamodb() {
 
 #[tokio::test]
 async fn conditions_hold_through_the_gate_under_contention() {
-    let world = start(ModelOptions::default()).await;
-    let db = client(&world.aws.dynamodb_url());
-    create(&db, "leases").await;
+    let (_world, db) = world().await;
     for round in 0..10 {
         let racers = (0..16).map(|i| {
             let key = AttributeValue::S(format!("round {round}"));
@@ -184,14 +167,10 @@ async fn conditions_hold_through_the_gate_under_contention() {
 
 #[tokio::test]
 async fn point_in_time_recovery_is_remembered() {
-    let world = start(ModelOptions::default()).await;
-    let db = client(&world.aws.dynamodb_url());
-    let status = || async {
-        let described = db
-            .describe_continuous_backups()
-            .table_name("leases")
-            .send()
-            .await;
+    let (_world, db) = world().await;
+    let status = async |table| {
+        let described = db.describe_continuous_backups().table_name(table);
+        let described = described.send().await;
         described.map(|d| {
             let description = d.continuous_backups_description.expect("description");
             description
@@ -201,10 +180,9 @@ async fn point_in_time_recovery_is_remembered() {
                 .expect("status")
         })
     };
-    assert_eq!(code(status().await), "TableNotFoundException");
-    create(&db, "leases").await;
+    assert_eq!(code(status("another").await), "TableNotFoundException");
     assert_eq!(
-        status().await.expect("described"),
+        status("leases").await.expect("described"),
         PointInTimeRecoveryStatus::Disabled
     );
     let on = PointInTimeRecoverySpecification::builder()
@@ -218,7 +196,7 @@ async fn point_in_time_recovery_is_remembered() {
         .await
         .expect("updated");
     assert_eq!(
-        status().await.expect("described"),
+        status("leases").await.expect("described"),
         PointInTimeRecoveryStatus::Enabled
     );
     db.delete_table()
@@ -226,9 +204,9 @@ async fn point_in_time_recovery_is_remembered() {
         .send()
         .await
         .expect("deleted");
-    create(&db, "leases").await;
+    sdk::create_table(&db, "leases", "leaseKey").await;
     assert_eq!(
-        status().await.expect("described"),
+        status("leases").await.expect("described"),
         PointInTimeRecoveryStatus::Disabled,
         "a new table"
     );

@@ -7,7 +7,13 @@ mod direct;
 mod dynamodb;
 mod fanout;
 mod notary;
-mod records;
+mod put;
+mod read;
+mod reshard;
+#[path = "../sdk/mod.rs"]
+mod sdk;
+mod server;
+mod settings;
 mod shards;
 mod stranger;
 mod streams;

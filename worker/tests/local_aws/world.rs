@@ -5,14 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::config::retry::RetryConfig;
-use aws_sdk_kinesis::config::{BehaviorVersion, Credentials, Region};
-use aws_sdk_kinesis::error::ProvideErrorMetadata;
+use aws_sdk_kinesis::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_kinesis::operation::get_records::GetRecordsOutput;
+use aws_sdk_kinesis::operation::merge_shards::{MergeShardsError, MergeShardsOutput};
+use aws_sdk_kinesis::operation::split_shard::{SplitShardError, SplitShardOutput};
 use aws_sdk_kinesis::primitives::{Blob, DateTime};
-use aws_sdk_kinesis::types::{Record, ShardIteratorType, StreamStatus};
+use aws_sdk_kinesis::types::{
+    PutRecordsRequestEntry, Record, Shard, ShardIteratorType, StreamDescriptionSummary,
+    StreamStatus,
+};
 use shardkeeper::local::model::ModelOptions;
 use shardkeeper::local::{LocalAws, LocalOptions};
+
+use crate::sdk;
+
+/// The hash key that cuts the whole range in two.
+pub(crate) const HALF: u128 = 1 << 127;
 
 /// Where every test's clock begins; deliberately not a whole second.
 pub(crate) const T0: i64 = 1_764_500_000_123;
@@ -43,15 +51,7 @@ pub(crate) async fn start(model: ModelOptions) -> World {
 }
 
 pub(crate) fn kinesis_client(url: &str) -> Client {
-    let config = aws_sdk_kinesis::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "test"))
-        .endpoint_url(url)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .retry_config(RetryConfig::disabled())
-        .build();
-    Client::from_conf(config)
+    Client::new(&sdk::config(url))
 }
 
 impl World {
@@ -85,24 +85,67 @@ impl World {
         (placed.shard_id, placed.sequence_number)
     }
 
+    /// Splits a shard before this hash key.
+    pub(crate) async fn split(
+        &self,
+        stream: &str,
+        index: u32,
+        at: u128,
+    ) -> Result<SplitShardOutput, SdkError<SplitShardError>> {
+        self.kinesis
+            .split_shard()
+            .stream_name(stream)
+            .shard_to_split(shard(index))
+            .new_starting_hash_key(at.to_string())
+            .send()
+            .await
+    }
+
+    pub(crate) async fn merge(
+        &self,
+        stream: &str,
+        one: u32,
+        other: u32,
+    ) -> Result<MergeShardsOutput, SdkError<MergeShardsError>> {
+        self.kinesis
+            .merge_shards()
+            .stream_name(stream)
+            .shard_to_merge(shard(one))
+            .adjacent_shard_to_merge(shard(other))
+            .send()
+            .await
+    }
+
+    pub(crate) async fn summary(&self, stream: &str) -> StreamDescriptionSummary {
+        let described = self.kinesis.describe_stream_summary().stream_name(stream);
+        let described = described.send().await.expect("described");
+        described.stream_description_summary.expect("summary")
+    }
+
+    pub(crate) async fn status(&self, stream: &str) -> StreamStatus {
+        self.summary(stream).await.stream_status
+    }
+
     pub(crate) async fn iterator(
         &self,
         stream: &str,
-        shard: &str,
+        index: u32,
         kind: ShardIteratorType,
     ) -> String {
         let iterator = self
             .kinesis
             .get_shard_iterator()
             .stream_name(stream)
-            .shard_id(shard)
+            .shard_id(shard(index))
             .shard_iterator_type(kind);
-        iterator
-            .send()
+        let iterator = iterator.send().await.expect("an iterator");
+        iterator.shard_iterator.expect("an iterator")
+    }
+
+    /// An iterator at the trim horizon.
+    pub(crate) async fn trim_horizon(&self, stream: &str, index: u32) -> String {
+        self.iterator(stream, index, ShardIteratorType::TrimHorizon)
             .await
-            .expect("iterator")
-            .shard_iterator
-            .expect("iterator")
     }
 
     pub(crate) async fn page(&self, iterator: &str) -> GetRecordsOutput {
@@ -115,10 +158,8 @@ impl World {
     }
 
     /// The payloads of a shard from its trim horizon, and the page that ended it or came empty.
-    pub(crate) async fn drain(&self, stream: &str, shard: &str) -> (Vec<String>, GetRecordsOutput) {
-        let mut iterator = self
-            .iterator(stream, shard, ShardIteratorType::TrimHorizon)
-            .await;
+    pub(crate) async fn drain(&self, stream: &str, index: u32) -> (Vec<String>, GetRecordsOutput) {
+        let mut iterator = self.trim_horizon(stream, index).await;
         let mut all = Vec::new();
         loop {
             let page = self.page(&iterator).await;
@@ -135,16 +176,9 @@ impl World {
         &self,
         stream: &str,
     ) -> BTreeMap<String, (Option<String>, Option<String>, bool)> {
-        let shards = self
-            .kinesis
-            .list_shards()
-            .stream_name(stream)
-            .send()
-            .await
-            .expect("listed")
-            .shards
-            .expect("shards");
-        let entry = |s: aws_sdk_kinesis::types::Shard| {
+        let listed = self.kinesis.list_shards().stream_name(stream).send().await;
+        let shards = listed.expect("listed").shards.expect("shards");
+        let entry = |s: Shard| {
             let open = s
                 .sequence_number_range
                 .expect("range")
@@ -170,6 +204,21 @@ pub(crate) fn shard(index: u32) -> String {
     format!("shardId-{index:012}")
 }
 
+/// One record of a batch, for the first shard.
+pub(crate) fn entry(data: impl Into<Vec<u8>>) -> PutRecordsRequestEntry {
+    PutRecordsRequestEntry::builder()
+        .partition_key("k")
+        .explicit_hash_key("0")
+        .data(Blob::new(data))
+        .build()
+        .expect("complete")
+}
+
+/// The ids of these shards, in their order.
+pub(crate) fn ids(shards: &[Shard]) -> Vec<String> {
+    shards.iter().map(|s| s.shard_id.clone()).collect()
+}
+
 /// The error code of a refused call.
 pub(crate) fn code<T: std::fmt::Debug, E: ProvideErrorMetadata>(result: Result<T, E>) -> String {
     match result {
@@ -192,18 +241,4 @@ pub(crate) fn slow() -> ModelOptions {
         delete_ms: 100,
         ..ModelOptions::default()
     }
-}
-
-pub(crate) async fn status(world: &World, stream: &str) -> StreamStatus {
-    let summary = world
-        .kinesis
-        .describe_stream_summary()
-        .stream_name(stream)
-        .send()
-        .await
-        .expect("described");
-    summary
-        .stream_description_summary
-        .expect("summary")
-        .stream_status
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ByteSize, SMALLEST, Start, errors_of, parse};
+use super::{ByteSize, SMALLEST, Start, errors_of, external_id, parse};
 
 #[test]
 fn set_wins_over_environment_over_file() {
@@ -67,17 +67,7 @@ fn an_override_is_text_where_text_is_wanted() {
     ];
     let config = parse(SMALLEST, &[], &sets).unwrap();
     assert_eq!(config.app.name.as_str(), "2026");
-    assert_eq!(
-        config
-            .lease
-            .access
-            .role
-            .unwrap()
-            .external_id
-            .unwrap()
-            .as_str(),
-        "0012345"
-    );
+    assert_eq!(external_id(&config), "0012345");
 }
 
 #[test]

@@ -67,19 +67,22 @@ fn lag_is_that_of_the_last_record_while_more_remain() {
     }
 }
 
-#[test]
-fn a_closed_shard_ends_with_its_last_record() {
+/// The records `a` to `c`, then a split into halves; the number of the last record.
+fn split_after_three() -> (Kinesis, String) {
     let mut kinesis = with_stream(1, ModelOptions::default());
     let [_, _, last] = ["a", "b", "c"].map(|data| put(&mut kinesis, data, T0));
-    let latest = kinesis
-        .get_shard_iterator("s", SHARD_0, &Latest, T0)
-        .expect("iterator");
-    let first = kinesis
-        .get_shard_iterator("s", SHARD_0, &TrimHorizon, T0)
-        .expect("iterator");
     kinesis
         .split_shard("s", SHARD_0, 1 << 127, T0)
         .expect("split");
+    (kinesis, last)
+}
+
+#[test]
+fn a_closed_shard_ends_with_its_last_record() {
+    let (mut kinesis, _) = split_after_three();
+    let first = kinesis
+        .get_shard_iterator("s", SHARD_0, &TrimHorizon, T0)
+        .expect("iterator");
     let page = kinesis.get_records(&first, Some(2), T0).expect("read");
     assert!(page.child_shards.is_empty(), "a record remains");
     let end = kinesis
@@ -113,6 +116,11 @@ fn a_closed_shard_ends_with_its_last_record() {
             (shard_id(2), parents, 1 << 127, u128::MAX)
         ]
     );
+}
+
+#[test]
+fn behind_the_last_record_of_a_closed_shard_is_only_its_end() {
+    let (mut kinesis, last) = split_after_three();
     let ending = kinesis
         .describe_stream("s", None, 1, T0)
         .expect("described")
@@ -139,15 +147,25 @@ fn a_closed_shard_ends_with_its_last_record() {
             "{position:?}"
         );
     }
-    assert!(
-        kinesis
-            .get_records(&latest, None, T0)
-            .expect("read")
-            .next
-            .is_none(),
-        "an iterator from before the split"
-    );
+}
 
+#[test]
+fn an_iterator_from_before_the_split_ends_too() {
+    let mut kinesis = with_stream(1, ModelOptions::default());
+    put(&mut kinesis, "a", T0);
+    let latest = kinesis
+        .get_shard_iterator("s", SHARD_0, &Latest, T0)
+        .expect("iterator");
+    kinesis
+        .split_shard("s", SHARD_0, 1 << 127, T0)
+        .expect("split");
+    let end = kinesis.get_records(&latest, None, T0).expect("read");
+    assert!(end.next.is_none());
+}
+
+#[test]
+fn a_merged_shard_names_both_parents_at_its_end() {
+    let (mut kinesis, _) = split_after_three();
     kinesis
         .merge_shards("s", &shard_id(1), &shard_id(2), T0)
         .expect("merged");

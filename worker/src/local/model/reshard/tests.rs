@@ -115,89 +115,77 @@ fn a_merge_names_both_parents() {
     );
 }
 
-#[test]
-fn requests_without_sense_are_refused() {
-    type Call = fn(&mut Kinesis) -> Result<()>;
-    let cases: [(&str, Call, Code); 10] = [
-        (
-            "split at the first key",
-            |k| k.split_shard("s", SHARD_0, 0, T0),
-            Code::InvalidArgument,
-        ),
-        (
-            "split above the range",
-            |k| k.split_shard("s", SHARD_0, MAX_HASH_KEY, T0),
-            Code::InvalidArgument,
-        ),
-        (
-            "split of no shard",
-            |k| k.split_shard("s", "shardId-000000000009", 5, T0),
-            Code::ResourceNotFound,
-        ),
-        (
-            "split in no stream",
-            |k| k.split_shard("x", SHARD_0, 5, T0),
-            Code::ResourceNotFound,
-        ),
-        (
-            "split of a closed shard",
-            |k| {
-                k.split_shard("s", SHARD_0, 5, T0)?;
-                k.split_shard("s", SHARD_0, 7, T0)
-            },
-            Code::InvalidArgument,
-        ),
-        (
-            "merge of strangers",
-            |k| k.merge_shards("s", SHARD_0, &shard_id(2), T0),
-            Code::InvalidArgument,
-        ),
-        (
-            "merge with itself",
-            |k| k.merge_shards("s", SHARD_0, SHARD_0, T0),
-            Code::InvalidArgument,
-        ),
-        (
-            "more than double",
-            |k| k.update_shard_count("s", 7, T0).map(drop),
-            Code::InvalidArgument,
-        ),
-        (
-            "less than half",
-            |k| k.update_shard_count("s", 1, T0).map(drop),
-            Code::InvalidArgument,
-        ),
-        (
-            "on demand",
-            |k| {
-                let mode = StreamMode::OnDemand;
-                k.create_stream(
-                    CreateStream {
-                        name: "o".into(),
-                        mode,
-                        shards: None,
-                    },
-                    T0,
-                )?;
-                k.split_shard("o", SHARD_0, 5, T0)
-            },
-            Code::Validation,
-        ),
-    ];
-    for (what, call, code) in cases {
+/// A call on a stream of three shards that makes no sense, by what it does.
+type Call = (&'static str, fn(&mut Kinesis) -> Result<()>);
+
+fn refused(code: Code, calls: &[Call]) {
+    for (what, call) in calls {
         assert_eq!(
             call(&mut with_stream(3, ModelOptions::default())).map_err(|e| e.code),
             Err(code),
             "{what}"
         );
     }
-    let mut full = with_stream(
-        3,
-        ModelOptions {
-            shard_limit: 3,
-            ..ModelOptions::default()
-        },
-    );
+}
+
+#[test]
+fn splits_without_sense_are_refused() {
+    let arguments: [Call; 3] = [
+        ("at the first key", |k| k.split_shard("s", SHARD_0, 0, T0)),
+        ("above the range", |k| {
+            k.split_shard("s", SHARD_0, MAX_HASH_KEY, T0)
+        }),
+        ("of a closed shard", |k| {
+            k.split_shard("s", SHARD_0, 5, T0)?;
+            k.split_shard("s", SHARD_0, 7, T0)
+        }),
+    ];
+    refused(Code::InvalidArgument, &arguments);
+    let absent: [Call; 2] = [
+        ("of no shard", |k| {
+            k.split_shard("s", "shardId-000000000009", 5, T0)
+        }),
+        ("in no stream", |k| k.split_shard("x", SHARD_0, 5, T0)),
+    ];
+    refused(Code::ResourceNotFound, &absent);
+    let mode: [Call; 1] = [("on demand", |k| {
+        let request = CreateStream {
+            name: "o".into(),
+            mode: StreamMode::OnDemand,
+            shards: None,
+        };
+        k.create_stream(request, T0)?;
+        k.split_shard("o", SHARD_0, 5, T0)
+    })];
+    refused(Code::Validation, &mode);
+}
+
+#[test]
+fn merges_and_counts_without_sense_are_refused() {
+    let arguments: [Call; 4] = [
+        ("merge of strangers", |k| {
+            k.merge_shards("s", SHARD_0, &shard_id(2), T0)
+        }),
+        ("merge with itself", |k| {
+            k.merge_shards("s", SHARD_0, SHARD_0, T0)
+        }),
+        ("more than double", |k| {
+            k.update_shard_count("s", 7, T0).map(drop)
+        }),
+        ("less than half", |k| {
+            k.update_shard_count("s", 1, T0).map(drop)
+        }),
+    ];
+    refused(Code::InvalidArgument, &arguments);
+}
+
+#[test]
+fn more_shards_need_room_and_fewer_do_not() {
+    let full = ModelOptions {
+        shard_limit: 3,
+        ..ModelOptions::default()
+    };
+    let mut full = with_stream(3, full);
     assert_eq!(
         full.split_shard("s", SHARD_0, 5, T0).map_err(|e| e.code),
         Err(Code::LimitExceeded)
