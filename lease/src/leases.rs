@@ -80,6 +80,24 @@ pub struct Now {
     pub wall: i64,
 }
 
+/// What a consumer has done in its tenure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Handled {
+    /// Everything up to there may be stored.
+    pub watermark: Option<Position>,
+    /// Bytes of payload.
+    pub bytes: u64,
+}
+
+impl From<Option<Position>> for Handled {
+    fn from(watermark: Option<Position>) -> Self {
+        Handled {
+            watermark,
+            bytes: 0,
+        }
+    }
+}
+
 /// The state machine. See the module's comment.
 #[derive(Debug)]
 pub struct Leases {
@@ -178,11 +196,11 @@ impl Leases {
         }
     }
 
-    /// Everything that is to be done now. `watermark` tells how far the consumer of a row has settled **in this
-    /// tenure**: what a former one of the same process had done is not for the present row, which may have been reset.
-    pub fn step(
+    /// Everything that is to be done now. `handled` tells how far the consumer of a row is **in this tenure**: what a
+    /// former one of the same process had done is not for the present row, which may have been reset.
+    pub fn step<H: Into<Handled>>(
         &mut self,
-        watermark: impl Fn(&LeaseKey, Tenure) -> Option<Position>,
+        handled: impl Fn(&LeaseKey, Tenure) -> H,
         now: Now,
     ) -> Vec<Action> {
         if self.gone {
@@ -198,7 +216,7 @@ impl Leases {
             self.share(now);
         }
         self.advance_leaving(now);
-        self.write_held(&watermark, now);
+        self.write_held(&handled, now);
         self.write_queued(now);
         self.write_own_row(now);
         std::mem::take(&mut self.out)

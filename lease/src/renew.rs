@@ -7,6 +7,7 @@
 
 mod answer;
 mod phase;
+mod throughput;
 
 use checkpoint::Position;
 
@@ -22,6 +23,7 @@ pub use answer::Outcome;
 pub use phase::{Phase, Stage};
 
 use answer::Doubt;
+use throughput::Throughput;
 
 /// One worker's uninterrupted hold of one lease: the counter at acquisition. Greater than any counter a former holder
 /// ever wrote, so it can fence whatever that holder still has under way (hazard H2).
@@ -53,6 +55,9 @@ pub struct Held {
     failures: u32,
     /// A caller waits for a checkpoint, or a phase is ready for its last write.
     urgent: bool,
+    throughput: Throughput,
+    /// Handled in this tenure so far.
+    bytes: u64,
 }
 
 #[derive(Clone, Debug, Hash)]
@@ -106,6 +111,8 @@ impl Held {
             not_before: Time::ZERO,
             failures: 0,
             urgent: false,
+            throughput: Throughput::new(lease.throughput_kbps, sent),
+            bytes: 0,
             lease,
         }
     }
@@ -123,6 +130,11 @@ impl Held {
     /// A write is under way.
     pub fn writing(&self) -> bool {
         self.in_flight.is_some()
+    }
+
+    /// Notes that the consumer has handled so many bytes of payload in this tenure.
+    pub fn handled(&mut self, bytes: u64) {
+        self.bytes = bytes;
     }
 
     /// Write as soon as possible, not at the next renewal.
@@ -182,7 +194,7 @@ impl Held {
             self.checked = now;
             return None;
         }
-        let (write, last) = self.write(checkpoint.clone());
+        let (write, last) = self.write(checkpoint.clone(), now);
         let checkpoint = write.checkpoint().cloned();
         self.urgent = false;
         self.checked = now;
@@ -194,7 +206,8 @@ impl Held {
         Some(Next::Write(write))
     }
 
-    fn write(&self, checkpoint: Option<Position>) -> (Write, Last) {
+    fn write(&mut self, checkpoint: Option<Position>, now: Time) -> (Write, Last) {
+        let least = self.timing.renew_every() / 2;
         let renew = Renew {
             key: self.lease.key.clone(),
             me: self.me.clone(),
@@ -202,7 +215,7 @@ impl Held {
             handing_over: self.lease.handing_over(),
             checkpoint,
             children: Default::default(),
-            throughput_kbps: None,
+            throughput_kbps: self.throughput.sample(self.bytes, least, now),
         };
         match &self.phase {
             Phase::HandOver {

@@ -236,7 +236,8 @@ impl<S: Source, P: Processor> Consumer<S, P> {
                         self.progress.settle_all();
                     }
                     let records = parcel.batch.records.len();
-                    self.progress.handled(&parcel.position, records);
+                    self.progress
+                        .handled(&parcel.position, records, parcel.bytes);
                     self.meter.shard().batch_delivered(records, parcel.bytes);
                     return None;
                 }

@@ -131,7 +131,7 @@ impl<T: Table, S: Source, F: ProcessorFactory> Coordinator<T, S, F> {
             let mut farewell = None;
             for action in self
                 .leases
-                .step(|key, tenure| herd.watermark(key, tenure), now)
+                .step(|key, tenure| herd.handled(key, tenure), now)
             {
                 match action {
                     Action::RemoveWorker { updated: None, .. } => {

@@ -6,7 +6,7 @@
 
 use checkpoint::Position;
 
-use super::{Action, Fatal, Halt, Leases, Loss, News, Now, hand_over::patience_ends};
+use super::{Action, Fatal, Halt, Handled, Leases, Loss, News, Now, hand_over::patience_ends};
 use crate::{
     id::LeaseKey,
     lease::Lease,
@@ -36,15 +36,16 @@ impl Leases {
     }
 
     /// The writes of held rows that are due.
-    pub(super) fn write_held(
+    pub(super) fn write_held<H: Into<Handled>>(
         &mut self,
-        watermark: &impl Fn(&LeaseKey, Tenure) -> Option<Position>,
+        handled: &impl Fn(&LeaseKey, Tenure) -> H,
         now: Now,
     ) {
         for key in self.held.due(Held::due, now.mono) {
             let held = self.held.get_mut(&key).expect("its key was just listed");
-            let settled = watermark(&key, held.tenure);
-            let next = held.next(settled.as_ref(), now.mono);
+            let Handled { watermark, bytes } = handled(&key, held.tenure).into();
+            held.handled(bytes);
+            let next = held.next(watermark.as_ref(), now.mono);
             let stored = held.lease.checkpoint.clone();
             match next {
                 Some(Next::Write(write)) => self.send(write, None, now),

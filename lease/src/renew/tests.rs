@@ -92,6 +92,22 @@ fn an_idle_lease_is_renewed_no_earlier_than_its_interval() {
 }
 
 #[test]
+fn a_renewal_carries_the_throughput_since_the_last_one() {
+    let mut held = held();
+    for (millis, kib, rate) in [(4_000, 40, 10.0), (8_000, 40, 5.0), (12_000, 140, 15.0)] {
+        held.handled(kib * 1024);
+        let write = send(&mut held, 11, millis);
+        let Write::Renew(renew) = &write else {
+            panic!("{write:?}");
+        };
+        assert_eq!(renew.throughput_kbps, Some(rate), "at {millis}");
+        let row = done(&held, &write);
+        assert_eq!(row.throughput_kbps, Some(rate));
+        held.answered(Ok(Some(row)), at(millis));
+    }
+}
+
+#[test]
 fn first_renewals_are_spread_over_the_second_half_of_the_interval() {
     let dues: std::collections::BTreeSet<Time> = (0..50)
         .map(|n| {

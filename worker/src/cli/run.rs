@@ -1,6 +1,6 @@
 //! `shardkeeper run`: a worker on real AWS, or whatever answers at the configured endpoints.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use lease::{
     DynamoTable, EnsureError, TableSpec, Timing, WorkerId, leases::Stream as LeaseStream,
@@ -20,7 +20,7 @@ use crate::{
     clock::Clock,
     config::{self, Config},
     delivery::BatchLimits,
-    handler::sink::{Output, SinkFactory},
+    handler::sink::{Output, SinkFactory, WriterEnd},
     logging, metrics,
     run::{Delivery, Outcome, Pulse, Stop, Stream, Worker},
     source::{kinesis::KinesisSource, polling::Pace},
@@ -72,7 +72,7 @@ fn start(args: &Args) -> Result<Exit, Failure> {
 
 async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure> {
     let mut random = Random::seeded(Random::fresh_seed());
-    let stop = signals()?;
+    let (say, stop) = signals()?;
     let clock = Clock::start();
     let pulse = Arc::new(Pulse::default());
     let (health, admin) = admin_server(config, &clock, &pulse).await?;
@@ -107,8 +107,25 @@ async fn work(config: &Config, data: runtime::Handle) -> Result<Outcome, Failure
         health,
         pulse,
     };
-    let writer = data.spawn(writer);
-    let outcome = worker.run(stop).await?;
+    let mut writer = data.spawn(writer);
+    let outcome = {
+        let mut run = pin!(worker.run(stop));
+        tokio::select! {
+            biased;
+            outcome = &mut run => outcome?,
+            // Nothing can be written any more, but all leases can be handed over.
+            end = &mut writer => {
+                let reason = match end {
+                    Ok(WriterEnd::ReaderGone | WriterEnd::Done) => READER_GONE,
+                    Err(_) => "the output has failed; what was not written comes again after a restart",
+                };
+                tracing::error!("{reason}");
+                drain(&say);
+                run.await?;
+                return Err(Failure::new(Exit::Failed, reason));
+            }
+        }
+    };
     // Everything that counts is written by now; this closes the file.
     let _ = tokio::time::timeout(Duration::from_secs(1), writer).await;
     if let Some(admin) = admin {
@@ -315,13 +332,27 @@ async fn admin_server(
     Ok((health, Some(tokio::spawn(served))))
 }
 
+const READER_GONE: &str = "nobody reads the standard output any more; what was not written whole comes again after a restart";
+
+/// Unless it was told so, or more, before.
+fn drain(say: &watch::Sender<Stop>) {
+    say.send_if_modified(|stop| {
+        let first = *stop == Stop::No;
+        if first {
+            *stop = Stop::Drain;
+        }
+        first
+    });
+}
+
 /// SIGTERM or SIGINT: drain; a second one: end at once.
-fn signals() -> Result<watch::Receiver<Stop>, Failure> {
+fn signals() -> Result<(watch::Sender<Stop>, watch::Receiver<Stop>), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error| Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"));
     let mut term = signal(SignalKind::terminate()).map_err(failed)?;
     let mut int = signal(SignalKind::interrupt()).map_err(failed)?;
     let (say, stop) = watch::channel(Stop::No);
+    let orders = say.clone();
     tokio::spawn(async move {
         for order in [Stop::Drain, Stop::Now] {
             tokio::select! {
@@ -329,12 +360,16 @@ fn signals() -> Result<watch::Receiver<Stop>, Failure> {
                 _ = int.recv() => {}
             }
             tracing::info!(?order, "signal");
-            say.send_replace(order);
+            if order == Stop::Drain {
+                drain(&orders);
+            } else {
+                orders.send_replace(order);
+            }
         }
         // The sender must outlive the worker.
         std::future::pending::<()>().await;
     });
-    Ok(stop)
+    Ok((say, stop))
 }
 
 async fn stopped(mut stop: watch::Receiver<Stop>) {
@@ -343,6 +378,7 @@ async fn stopped(mut stop: watch::Receiver<Stop>) {
 
 /// Waits for the first signal.
 pub(super) async fn told_to_stop() -> Result<(), Failure> {
-    stopped(signals()?).await;
+    let (_, stop) = signals()?;
+    stopped(stop).await;
     Ok(())
 }

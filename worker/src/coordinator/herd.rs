@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use checkpoint::Position;
-use lease::{Lease, LeaseKey, Time, leases::Halt, renew::Tenure};
+use lease::{
+    Lease, LeaseKey, Time,
+    leases::{Halt, Handled},
+    renew::Tenure,
+};
 use tokio::{
     sync::{mpsc, watch},
     task::AbortHandle,
@@ -100,12 +104,16 @@ impl<S: Source, F: ProcessorFactory> Herd<S, F> {
         self.members.insert(key, member);
     }
 
-    /// How far the consumer of a tenure has settled. Still known after its end, for the last write of the row.
-    pub(crate) fn watermark(&self, key: &LeaseKey, tenure: Tenure) -> Option<Position> {
-        let member = self.members.get(key)?;
-        (member.tenure == tenure)
-            .then(|| member.progress.watermark())
-            .flatten()
+    /// What the consumer of a tenure has done. Still known after its end, for the last write of the row.
+    pub(crate) fn handled(&self, key: &LeaseKey, tenure: Tenure) -> Handled {
+        let member = self.members.get(key);
+        match member.filter(|member| member.tenure == tenure) {
+            Some(member) => Handled {
+                watermark: member.progress.watermark(),
+                bytes: member.progress.handled_bytes(),
+            },
+            None => Handled::default(),
+        }
     }
 
     pub(crate) fn believe(&self, key: &LeaseKey, until: Time) {

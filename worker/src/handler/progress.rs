@@ -34,6 +34,8 @@ pub enum CheckpointError {
 pub(crate) struct Progress {
     tracker: Mutex<Tracker>,
     lag: Mutex<Lag>,
+    /// Of payload, handled.
+    bytes: AtomicU64,
     /// The position of the last record before the shard's end, once that is reached.
     at_end: AtomicBool,
     /// End of belief, on the worker's clock.
@@ -57,6 +59,7 @@ impl Progress {
         Progress {
             tracker: Mutex::new(Tracker::new(Some(resumed_at))),
             lag: Mutex::default(),
+            bytes: AtomicU64::new(0),
             at_end: AtomicBool::new(false),
             valid_until: watch::Sender::new(valid_until),
             busy_since: AtomicU64::new(0),
@@ -65,8 +68,14 @@ impl Progress {
     }
 
     /// A batch that ends at `position` is handled.
-    pub(crate) fn handled(&self, position: &Position, records: usize) {
+    pub(crate) fn handled(&self, position: &Position, records: usize, bytes: usize) {
         self.lag().handled(position.detached(), records as u64);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of payload of all batches that are handled.
+    pub(crate) fn handled_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// This position is in the table.

@@ -15,6 +15,7 @@ use crate::{
     handler::{Batch, Checkpointer, HandlerError, Processor, ProcessorFactory, ShardContext},
 };
 use line::write_line;
+pub use writer::WriterEnd;
 use writer::{Job, Target};
 
 /// The output could not be opened.
@@ -33,14 +34,15 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens what the configuration names, and returns the task that writes. It ends when the last clone is gone.
+    /// Opens what the configuration names, and returns the task that writes. It ends when the last clone is gone, or when
+    /// whoever read the standard output is: then every later batch fails.
     ///
     /// # Errors
     /// When the file cannot be opened for appending.
     pub fn open(
         handler: &Handler,
         worker: &WorkerId,
-    ) -> Result<(Self, impl Future<Output = ()> + Send + use<>), OpenError> {
+    ) -> Result<(Self, impl Future<Output = WriterEnd> + Send + use<>), OpenError> {
         let Handler::Sink { sink, payload } = handler;
         let target = match sink {
             Sink::Stdout => Target::stdout(),

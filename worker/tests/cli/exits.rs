@@ -4,7 +4,10 @@ use std::{process::Stdio, time::Duration};
 
 use rustix::process::Signal;
 use shardkeeper::local::faults::{Action, Rule, Service};
-use tokio::process::Child;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Child,
+};
 
 use crate::world::{World, signal, wait};
 
@@ -81,6 +84,32 @@ fn failed_is_1() {
         .run(&["leases"])
         .exits(1)
         .says(&["table orders-app", "throttled"]);
+}
+
+/// `shardkeeper run | head -n 1`
+#[test]
+fn a_reader_that_goes_away_ends_the_worker_and_the_rest_comes_again() {
+    let world = World::new();
+    world.stream("orders", 1);
+    world.put("orders", "", b"one\n").exits(0);
+    let mut worker = world.spawn(world.command(&["run", "--set", "app.worker_id=ann"]));
+    let mut out = BufReader::new(worker.stdout.take().expect("piped")).lines();
+    let first = world.runtime.block_on(out.next_line()).expect("readable");
+    assert!(first.expect("a line").contains("\"one\""));
+    drop(out);
+    // The pipe is full of nothing: the next write shows that nobody reads.
+    world.put("orders", "", b"two\n").exits(0);
+    world
+        .ended(worker)
+        .exits(1)
+        .says(&["nobody reads the standard output any more"]);
+
+    let mut worker = world.spawn(world.command(&["run", "--set", "app.worker_id=bob"]));
+    let mut out = BufReader::new(worker.stdout.take().expect("piped")).lines();
+    let next = world.runtime.block_on(out.next_line()).expect("readable");
+    assert!(next.expect("a line").contains("\"two\""), "one is done");
+    signal(&worker, Signal::TERM);
+    world.ended(worker).exits(0);
 }
 
 #[test]

@@ -29,6 +29,15 @@ enum To {
     File(File),
 }
 
+/// Why nothing more is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriterEnd {
+    /// Nobody can send any more.
+    Done,
+    /// Whoever read the standard output is gone (`EPIPE`), and will not come back. Who still waits is told so.
+    ReaderGone,
+}
+
 /// Bytes that are written with one flush at most.
 const AT_ONCE: usize = 8 << 20;
 
@@ -64,6 +73,10 @@ impl Target {
         })
     }
 
+    fn is_stdout(&self) -> bool {
+        matches!(self.to, To::Stdout)
+    }
+
     fn write(&mut self, jobs: &[Job]) -> io::Result<()> {
         let lead: &[u8] = if self.torn { b"\n" } else { b"" };
         // Until it is known to have gone well.
@@ -87,8 +100,8 @@ impl Target {
     }
 }
 
-/// Writes what comes until nobody can send any more.
-pub(super) async fn write(mut target: Target, mut incoming: mpsc::Receiver<Job>) {
+/// Writes what comes until nobody can send any more, or nobody reads any more.
+pub(super) async fn write(mut target: Target, mut incoming: mpsc::Receiver<Job>) -> WriterEnd {
     while let Some(first) = incoming.recv().await {
         let mut bytes = first.lines.len();
         let mut jobs = vec![first];
@@ -104,20 +117,26 @@ pub(super) async fn write(mut target: Target, mut incoming: mpsc::Receiver<Job>)
             continue;
         }
         let task = tokio::task::spawn_blocking(move || {
-            let result = target
-                .write(&jobs)
-                .map_err(|error| format!("cannot write: {error}"));
+            let result = target.write(&jobs);
             (target, jobs, result)
         });
+        // It does not panic; it is only cancelled when the runtime ends.
         let Ok((back, jobs, result)) = task.await else {
-            return;
+            return WriterEnd::Done;
         };
         target = back;
+        let gone = target.is_stdout()
+            && matches!(&result, Err(error) if error.kind() == io::ErrorKind::BrokenPipe);
+        let result = result.map_err(|error| format!("cannot write: {error}"));
         for job in jobs {
             // A consumer that was cut off waits no more.
             let _ = job.done.send(result.clone());
         }
+        if gone {
+            return WriterEnd::ReaderGone;
+        }
     }
+    WriterEnd::Done
 }
 
 #[cfg(test)]

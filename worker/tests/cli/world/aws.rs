@@ -67,7 +67,6 @@ impl World {
     }
 
     /// A table whose only key is `key`, a string.
-    /// A table whose only key is `key`, a string.
     pub(crate) fn table(&self, name: &str, key: &str) {
         let client = self.dynamodb();
         self.runtime.block_on(sdk::create_table(&client, name, key));
