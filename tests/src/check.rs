@@ -50,6 +50,8 @@ pub enum Property {
     ConfirmedIsStored,
     /// A shard's end is stored only when all its children have rows.
     ChildrenBeforeEnd,
+    /// A shard whose end is stored gets no row again: all that the stream still stores of it would be handed over once more.
+    EndsOnce,
     /// Processes end only when told to, without a panic; what leaves in quiet leaves nothing behind.
     EndsWell,
 }

@@ -21,6 +21,8 @@ struct Books<'a> {
     /// The tenure of each row.
     tenures: BTreeMap<&'a str, u64>,
     children: BTreeMap<&'a str, BTreeSet<&'a ShardId>>,
+    /// Rows that have stood at their end.
+    ended: BTreeSet<&'a str>,
 }
 
 /// A write, as its event tells it.
@@ -112,6 +114,10 @@ impl<'a> Books<'a> {
             ..
         } = write;
         self.made.insert(key.as_str());
+        if before.is_none() && self.ended.contains(key.as_str()) {
+            let what = format!("{key} was at its end and is made again");
+            broken(verdicts, Property::EndsOnce, at, what);
+        }
         if let Some(before) = before.filter(|before| after.checkpoint < before.checkpoint) {
             let what = format!(
                 "{key} went back from {} to {}",
@@ -140,6 +146,7 @@ impl<'a> Books<'a> {
             broken(verdicts, Property::StoredIsSettled, at, what);
         }
         if after.checkpoint == Position::ShardEnd {
+            self.ended.insert(key.as_str());
             self.children_first(key, at, verdicts);
         }
     }

@@ -145,6 +145,45 @@ fn an_end_that_is_stored_before_the_rows_of_the_children_is_seen() {
 }
 
 #[test]
+fn a_finished_shard_that_gets_a_row_again_is_seen() {
+    breaks(Property::EndsOnce, |events| {
+        let ended = find(events, |event| {
+            applied(event).is_some_and(|(_, _, after)| after.checkpoint == Position::ShardEnd)
+        });
+        let Event::Applied {
+            process,
+            key,
+            after: Some(row),
+            ..
+        } = events[ended].1.clone()
+        else {
+            unreachable!("just found");
+        };
+        let removed = Event::Applied {
+            process,
+            operation: "delete",
+            key: key.clone(),
+            before: Some(row.clone()),
+            after: None,
+        };
+        let made = Event::Applied {
+            process,
+            operation: "create",
+            key,
+            before: None,
+            after: Some(Row {
+                owner: None,
+                checkpoint: Position::TrimHorizon,
+                ..row
+            }),
+        };
+        let rest = find(events, |event| matches!(event, Event::Rest { .. }));
+        insert(events, rest, made);
+        insert(events, rest, removed);
+    });
+}
+
+#[test]
 fn a_process_that_ends_badly_is_seen() {
     let ended = |event: &Event| {
         matches!(
