@@ -1,6 +1,6 @@
 //! Rows that are not held: made, taken, given, cleaned up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use checkpoint::Position;
 
@@ -101,8 +101,8 @@ impl Leases {
     /// was told. Nor is a stream new that has only such rows: where it began is written in them.
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
-        let mut first = Vec::new();
-        for stream in &self.streams {
+        let mut first = BTreeSet::new();
+        for (number, stream) in self.streams.iter().enumerate() {
             let Some(shards) = &stream.shards else {
                 continue;
             };
@@ -125,20 +125,24 @@ impl Leases {
                 first.extend(missing.iter().map(|lease| lease.key.clone()));
             }
             let lacking = |lease: &Lease| !self.sight.unreadable(&lease.key);
-            made.extend(missing.into_iter().filter(lacking));
+            let missing = missing.into_iter().filter(lacking);
+            made.extend(missing.map(|lease| (number, lease)));
         }
-        let keys = made.iter().map(|lease| lease.key.clone()).collect();
-        let mut confirmed = self.sight.confirmed_missing(&keys);
-        // A stream that has no rows at all is new, and the first list was consistent.
-        confirmed.extend(first);
-        if confirmed.len() < keys.len() {
+        let keys = made.iter().map(|(_, lease)| lease.key.clone()).collect();
+        let confirmed = self.sight.confirmed_missing(&keys, now.mono);
+        if !keys
+            .iter()
+            .all(|key| confirmed.contains(key) || first.contains(key))
+        {
             self.lists.hurry(now.mono);
         }
-        for lease in made {
-            if !confirmed.contains(&lease.key) {
-                continue;
+        for (number, lease) in made {
+            // A stream that has no rows at all is new, and the first list was consistent.
+            let certain = first.contains(&lease.key)
+                || confirmed.contains(&lease.key) && self.listed_since(number, &lease.key, now);
+            if certain {
+                self.enqueue(Write::Create(Box::new(lease)), Purpose::Fleet);
             }
-            self.enqueue(Write::Create(Box::new(lease)), Purpose::Fleet);
         }
     }
 
