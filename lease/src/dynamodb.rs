@@ -123,7 +123,7 @@ impl DynamoTable {
                 .send()
                 .await
                 .map_err(|error| error::of_call("Scan", &error))?;
-            rows.extend(page.items.unwrap_or_default());
+            rows.extend(page.items.ok_or_else(|| nothing("Scan"))?);
             from = page.last_evaluated_key.filter(|key| !key.is_empty());
             if from.is_none() {
                 return Ok(rows);
@@ -160,7 +160,10 @@ impl DynamoTable {
                     .send()
                     .await
                     .map_err(|error| error::of_write("UpdateItem", &error))?;
-                Ok(answer.attributes)
+                let row = answer.attributes;
+                Ok(Some(
+                    row.ok_or_else(|| Failure::Call(nothing("UpdateItem")))?,
+                ))
             }
             Request::Delete(key, when) => {
                 let call = self.client.delete_item().table_name(&self.name);
@@ -176,6 +179,12 @@ impl DynamoTable {
             }
         }
     }
+}
+
+/// A success that lacks what every answer has. The SDK reads even an empty body as one in which nothing is present, and
+/// that must not pass for a table without rows, nor for a row that is gone.
+fn nothing(operation: &str) -> TableError {
+    TableError::Unknown(format!("{operation} answered nothing"))
 }
 
 impl Table for DynamoTable {

@@ -55,7 +55,7 @@ pub struct Scene<'a> {
     pub made_for: Option<&'a str>,
     /// Where the application starts.
     pub start: Start,
-    /// Everything Kinesis lists.
+    /// Everything Kinesis lists. By a list that is older than the rows, a row that was removed looks like a hole.
     pub shards: &'a Shards,
     /// For `Start::AtTimestamp`: the ids that ListShards names with that filter. Unused otherwise.
     pub open_at_start: Option<&'a BTreeSet<ShardId>>,

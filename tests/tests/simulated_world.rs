@@ -49,7 +49,7 @@ fn a_thousand_worlds_keep_every_promise() {
 
 /// Seeds that once broke a promise, and what was wrong. A change of the plans makes other worlds of them; what they found
 /// is then only kept by the tests of the rules named here.
-const ONCE_BROKEN: [(u64, &str); 11] = [
+const ONCE_BROKEN: [(u64, &str); 14] = [
     (
         18,
         "delivery: a dropped record settled what a manual handler had not",
@@ -72,6 +72,10 @@ const ONCE_BROKEN: [(u64, &str); 11] = [
     ),
     (326, "sync: the same, with two generations behind it"),
     (
+        413,
+        "share: a new leader with an old list of shards took a removed row for a hole",
+    ),
+    (
         521,
         "sync: with shards listed too long ago, a finished shard was read again",
     ),
@@ -87,6 +91,8 @@ const ONCE_BROKEN: [(u64, &str); 11] = [
         1186,
         "renew: a row taken back while its heir answered was held without a reader",
     ),
+    (1511, "share: the same, for four shards at once"),
+    (2342, "share: the same"),
     (
         2861,
         "check: a process whose row a twin took and gave back was held to know it at once",

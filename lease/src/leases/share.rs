@@ -101,9 +101,8 @@ impl Leases {
     /// was told. Nor is a stream new that has only such rows: where it began is written in them.
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
-        let mut first = Vec::new();
-        let mut new = BTreeSet::new();
-        for stream in &self.streams {
+        let mut first = BTreeSet::new();
+        for (number, stream) in self.streams.iter().enumerate() {
             let Some(shards) = &stream.shards else {
                 continue;
             };
@@ -122,32 +121,33 @@ impl Leases {
                 leases: &leases,
                 wall: now.wall,
             });
-            if leases.is_empty() {
-                new.insert(id.cloned());
-            }
-            if leases.is_empty() && !self.sight.doubtful() {
-                first.extend(missing.iter().map(|lease| lease.key.clone()));
-            }
-            let lacking = |lease: &Lease| !self.sight.unreadable(&lease.key);
-            made.extend(missing.into_iter().filter(lacking));
-        }
-        let keys = made.iter().map(|lease| lease.key.clone()).collect();
-        let mut confirmed = self.sight.confirmed_missing(&keys);
-        // A stream that has no rows at all is new, and the first list was consistent.
-        confirmed.extend(first);
-        if confirmed.len() < keys.len() {
-            self.lists.hurry(now.mono);
-        }
-        for lease in made {
-            if !confirmed.contains(&lease.key) {
-                continue;
-            }
-            let why = if new.contains(&lease.stream) {
+            let why = if leases.is_empty() {
                 Made::First
             } else {
                 Made::Repair
             };
-            self.enqueue(Write::Create(Box::new(lease)), Purpose::Cover(why));
+            if leases.is_empty() && !self.sight.doubtful() {
+                first.extend(missing.iter().map(|lease| lease.key.clone()));
+            }
+            let lacking = |lease: &Lease| !self.sight.unreadable(&lease.key);
+            let missing = missing.into_iter().filter(lacking);
+            made.extend(missing.map(|lease| (number, why, lease)));
+        }
+        let keys = made.iter().map(|(.., lease)| lease.key.clone()).collect();
+        let confirmed = self.sight.confirmed_missing(&keys, now.mono);
+        if !keys
+            .iter()
+            .all(|key| confirmed.contains(key) || first.contains(key))
+        {
+            self.lists.hurry(now.mono);
+        }
+        for (number, why, lease) in made {
+            // A stream that has no rows at all is new, and the first list was consistent.
+            let certain = first.contains(&lease.key)
+                || confirmed.contains(&lease.key) && self.listed_since(number, &lease.key, now);
+            if certain {
+                self.enqueue(Write::Create(Box::new(lease)), Purpose::Cover(why));
+            }
         }
     }
 

@@ -39,8 +39,8 @@ pub(super) struct Sight {
     gap: Duration,
     /// Something does not fit: the next list must be consistent.
     doubtful: bool,
-    /// Rows that lists did not show though they should be there, by the number of the first such list.
-    missing: BTreeMap<LeaseKey, u64>,
+    /// Rows that lists did not show though they should be there: the number of the first such list, and when that was seen.
+    missing: BTreeMap<LeaseKey, (u64, Time)>,
     lists: u64,
     /// The next moment at which a row counts as unread, if it is not seen to move before.
     next_unread: Time,
@@ -133,21 +133,30 @@ impl Sight {
 
     /// Of the rows that the table seems to lack, those that two lists did not show, the latter of them consistent: a
     /// list is no snapshot, so one alone may miss a row whose removal had its reasons in rows it showed in an older state.
-    pub(super) fn confirmed_missing(&mut self, keys: &BTreeSet<LeaseKey>) -> BTreeSet<LeaseKey> {
+    pub(super) fn confirmed_missing(
+        &mut self,
+        keys: &BTreeSet<LeaseKey>,
+        now: Time,
+    ) -> BTreeSet<LeaseKey> {
         let lists = self.lists;
         self.missing.retain(|key, _| keys.contains(key));
         for key in keys {
-            self.missing.entry(key.clone()).or_insert(lists);
+            self.missing.entry(key.clone()).or_insert((lists, now));
         }
-        let certain = |since: &u64| *since < lists && !self.doubtful;
+        let certain = |since: u64| since < lists && !self.doubtful;
         let confirmed: BTreeSet<LeaseKey> = self
             .missing
             .iter()
-            .filter(|(_, since)| certain(since))
+            .filter(|(_, (since, _))| certain(*since))
             .map(|(key, _)| key.clone())
             .collect();
         self.doubtful |= confirmed.len() < keys.len();
         confirmed
+    }
+
+    /// Whether the row seemed to be missing already at that time.
+    pub(super) fn missing_before(&self, key: &LeaseKey, asked: Time) -> bool {
+        self.missing.get(key).is_some_and(|(_, at)| *at <= asked)
     }
 
     pub(super) fn doubtful(&self) -> bool {

@@ -148,11 +148,27 @@ impl Leases {
             }
         }
         for number in outdated {
-            let stream = &mut self.streams[number];
-            if !stream.outdated {
-                stream.outdated = true;
-                stream.next = stream.next.min(now.mono);
-            }
+            self.ask_again(number, now);
+        }
+    }
+
+    /// Whether the shards were asked for after this row was missed; if not, they are asked for again. A list that is
+    /// older may not know the children that the shard got since: its row was removed when they were read, and would
+    /// look like one that was never made.
+    pub(super) fn listed_since(&mut self, number: usize, missed: &LeaseKey, now: Now) -> bool {
+        let listed = self.streams[number].listed;
+        let since = listed.is_some_and(|asked| self.sight.missing_before(missed, asked));
+        if !since {
+            self.ask_again(number, now);
+        }
+        since
+    }
+
+    fn ask_again(&mut self, number: usize, now: Now) {
+        let stream = &mut self.streams[number];
+        if !stream.outdated {
+            stream.outdated = true;
+            stream.next = stream.next.min(now.mono);
         }
     }
 }

@@ -262,6 +262,17 @@ async fn a_list_is_whole_or_an_error() {
     assert_eq!(second["ConsistentRead"], true);
 }
 
+/// The SDK reads an empty body as an answer in which nothing is present.
+#[tokio::test]
+async fn an_answer_in_which_nothing_is_present_is_none() {
+    let (_, client) = Canned::client([Answer::ok(json!({})), Answer::ok(json!({}))]);
+    let table = DynamoTable::new(&client, "t");
+    let error = table.list(Consistency::Strong).await;
+    assert_eq!(kind(&error.expect_err("no table without rows")), "unknown");
+    let error = table.write(&renew()).await;
+    assert_eq!(kind(&error.expect_err("no row that is gone")), "unknown");
+}
+
 /// What a write asks for, beside its expressions, which other tests run.
 #[tokio::test]
 async fn writes_ask_for_the_row() {

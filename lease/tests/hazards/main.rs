@@ -5,4 +5,5 @@ mod consumers;
 mod driver;
 mod fleet;
 mod holder;
+mod outdated;
 mod rows;

@@ -7,9 +7,9 @@ def even(world, workers, shards, seconds):
     """Waits until these workers share all shards evenly."""
 
     def fair():
-        shares = {worker: count for worker, count in world.table.owners().items() if worker in workers}
-        counts = shares.values()
-        return len(shares) == len(workers) and sum(counts) == shards and max(counts) - min(counts) <= 1
+        owners = world.table.owners()
+        counts = [owners.get(worker, 0) for worker in workers]
+        return sum(counts) == shards and max(counts) - min(counts) <= 1
 
     until(f"{workers} share {shards} shards", seconds, fair)
 

@@ -2,12 +2,14 @@
 
 import json
 import threading
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 
 from .processes import Failed, until
 
 END = 1 << 200  # after every sequence number
+SEEN_WITHIN = 1.0  # seconds in which a written line is seen, on a busy machine too
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Delivery:
     shard: str
     position: tuple  # sequence number, sub-sequence number
     number: int
+    seen: float  # by the monotonic clock, when the look began that found it
 
 
 class Watch(threading.Thread):
@@ -29,6 +32,7 @@ class Watch(threading.Thread):
         self._lock = threading.Lock()
         self._stop_asked = threading.Event()
         self._look = 0
+        self._seen = 0.0
         self.start()
 
     def follow(self, worker, path):
@@ -39,24 +43,27 @@ class Watch(threading.Thread):
         """One line that did not come by a file."""
         with self._lock:
             self._look += 1
+            self._seen = time.monotonic()
             self._take(worker, line)
 
     def run(self):
         while not self._stop_asked.wait(0.02):
-            self._sweep()
+            self.look()
 
     def stop(self):
         self._stop_asked.set()
         self.join(5)
 
     def deliveries(self):
-        self._sweep()
+        self.look()
         with self._lock:
             return list(self._deliveries)
 
-    def _sweep(self):
+    def look(self):
+        """Reads all files once more. What was written before is in this look, whose number is answered, or in an earlier one."""
         with self._lock:
             self._look += 1
+            self._seen = time.monotonic()
             for path, (worker, at, rest) in self._files.items():
                 try:
                     with path.open("rb") as file:
@@ -68,6 +75,7 @@ class Watch(threading.Thread):
                 self._files[path] = (worker, at + len(fresh), rest)
                 for line in lines:
                     self._take(worker, line)
+            return self._look
 
     def _take(self, worker, line):
         try:
@@ -77,23 +85,37 @@ class Watch(threading.Thread):
             return
         position = (int(value["sequence"]), value["sub_sequence"])
         number = int(value["data"].split()[0])
-        self._deliveries.append(Delivery(self._look, worker, value["shard"], position, number))
+        self._deliveries.append(Delivery(self._look, worker, value["shard"], position, number, self._seen))
 
 
 class History:
-    """The judge. `dies` is told of each kill, so that what it repeats is known to be explained."""
+    """The judge. `dies`, `troubled` and `loses` are told what happened, so that the repeats it explains are known."""
 
     def __init__(self, watch):
         self.watch = watch
         self._deaths = []
+        self._troubles = []
+        self._losses = []
         self.extra = set()  # numbers that were put besides the producer's
 
     def numbers(self):
         return {delivery.number for delivery in self.watch.deliveries()}
 
-    def dies(self, workers, positions):
-        """These workers died now, with these positions stored, by shard."""
-        self._deaths.append((frozenset(workers), dict(positions), len(self.watch.deliveries())))
+    def dies(self, workers, positions, cause="kill"):
+        """These workers died now, or are frozen until others take their leases, with these positions stored, by shard."""
+        self._deaths.append((frozenset(workers), dict(positions), len(self.watch.deliveries()), cause))
+
+    def troubled(self, begin, end, cause):
+        """From `begin` to `end` any worker may lose any lease before it has stored what it delivered."""
+        self._troubles.append((begin, end, cause))
+
+    def troubled_since(self, since):
+        """Whether there was, or still is, a trouble after that time."""
+        return any(end >= since for _, end, _ in self._troubles)
+
+    def loses(self, worker, shard, at):
+        """This worker says that it lost this lease then. Whoever hands one over has stored what it delivered."""
+        self._losses.append((worker, shard, at))
 
     def delivered(self, made, seconds):
         """Waits until every number below `made` is delivered, and those put besides."""
@@ -101,7 +123,7 @@ class History:
         try:
             until("everything is delivered", seconds, lambda: expected <= self.numbers())
         except Failed:
-            missing = sorted(expected - self.numbers())
+            missing = self.missing(made)
             raise Failed(
                 f"{len(missing)} of {len(expected)} records are not delivered after {seconds} s, the first are {missing[:5]}"
             ) from None
@@ -109,24 +131,36 @@ class History:
         if strange:
             raise Failed(f"delivered but never put: {sorted(strange)[:5]}")
 
+    def missing(self, made):
+        """The numbers that were put and are not delivered, with `made` of them by the producer."""
+        return sorted((set(range(made)) | self.extra) - self.numbers())
+
     def repeats(self):
-        """Repeated deliveries: those a death explains, and those nothing does."""
+        """Repeated deliveries: those with an explanation, as (cause, first, again), and those without, as (first, again)."""
         first, explained, unexplained = {}, [], []
         for at, delivery in enumerate(self.watch.deliveries()):
             key = (delivery.shard, delivery.position)
             before = first.setdefault(key, (at, delivery))
             if before[0] == at:
                 continue
-            (explained if self._explained(before, at, delivery) else unexplained).append((before[1], delivery))
+            cause = self._cause(before, at, delivery)
+            if cause:
+                explained.append((cause, before[1], delivery))
+            else:
+                unexplained.append((before[1], delivery))
         return explained, unexplained
 
-    def _explained(self, before, at, delivery):
-        """Whether the first deliverer died in between without having stored it."""
-        for dead, positions, when in self._deaths:
-            stored = positions.get(delivery.shard, (-1, 0))
-            if before[0] < when <= at and before[1].worker in dead and delivery.position > stored:
-                return True
-        return False
+    def _cause(self, before, at, again):
+        """What kept the first deliverer from storing it: its death in between, or the loss of its lease in a trouble of all."""
+        index, first = before
+        for dead, positions, when, cause in self._deaths:
+            stored = positions.get(again.shard, (-1, 0))
+            if index < when <= at and first.worker in dead and again.position > stored:
+                return cause
+        for worker, shard, at in self._losses:
+            if (worker, shard) == (first.worker, first.shard) and first.seen - SEEN_WITHIN <= at <= again.seen:
+                return next((cause for begin, end, cause in self._troubles if begin <= at <= end), None)
+        return None
 
     def no_unexplained_repeats(self, tolerated=0):
         explained, unexplained = self.repeats()

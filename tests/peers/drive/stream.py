@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import dataclass
 
 import boto3
 from aws_kinesis_agg.aggregator import RecordAggregator
@@ -75,6 +76,16 @@ class Stream:
         self.settled()
 
 
+@dataclass(frozen=True)
+class Put:
+    """Where a numbered user record was put, and when the stand-in had said so."""
+
+    number: int
+    shard: str
+    position: tuple  # sequence number, sub-sequence number
+    at: float  # by the monotonic clock
+
+
 class Producer(threading.Thread):
     """Puts records until told to stop: each turn one plain record and one aggregate, at the next of 16 hash keys."""
 
@@ -85,6 +96,7 @@ class Producer(threading.Thread):
         self.aggregate = aggregate
         self.padding = "." * padding
         self.made = 0
+        self.log = []  # of `Put`, only ever appended to
         self.error = None
         self._stop_asked = threading.Event()
 
@@ -105,20 +117,22 @@ class Producer(threading.Thread):
         return f"{number} {self.padding}".encode()
 
     def put_plain(self, key):
-        self.stream.kinesis.put_record(
-            StreamName=self.stream.name, PartitionKey="plain", ExplicitHashKey=key, Data=self.payload(self.made)
-        )
-        self.made += 1
+        self._put("plain", key, self.payload(self.made), 1)
 
     def put_aggregate(self, key):
         aggregator = RecordAggregator()
         for number in range(self.made, self.made + self.aggregate):
             aggregator.add_user_record(f"key-{number}", self.payload(number), key)
         partition_key, _, data = aggregator.clear_and_get().get_contents()
-        self.stream.kinesis.put_record(
+        self._put(partition_key, key, data, self.aggregate)
+
+    def _put(self, partition_key, key, data, count):
+        placed = self.stream.kinesis.put_record(
             StreamName=self.stream.name, PartitionKey=partition_key, ExplicitHashKey=key, Data=data
         )
-        self.made += self.aggregate
+        at, sequence = time.monotonic(), int(placed["SequenceNumber"])
+        self.log += [Put(self.made + sub, placed["ShardId"], (sequence, sub), at) for sub in range(count)]
+        self.made += count
 
     def stop(self):
         self._stop_asked.set()

@@ -34,7 +34,7 @@ class World:
                 process.kill()
         self.watch.stop()
         if failed:
-            for process in self.processes:
+            for process in {process.log: process for process in self.processes}.values():
                 print(f"--- {process.name}\n{process.tail(25)}")
         if failed or os.environ.get("PEERS_KEEP"):
             print(f"--- all logs: {self.folder}")

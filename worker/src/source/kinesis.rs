@@ -67,7 +67,7 @@ impl KinesisSource {
                     .send(),
             };
             let page = self.client.call(ask).await.map_err(failed)?;
-            shards.extend(page.shards.unwrap_or_default());
+            shards.extend(page.shards.ok_or_else(|| nothing("ListShards"))?);
             match page.next_token {
                 Some(next) => token = Some(next),
                 None => return Ok(shards),
@@ -154,8 +154,18 @@ fn read(body: &Bytes) -> Result<Page, SourceError> {
     page::read(body).map_err(|error| SourceError::Failed(error.to_string()))
 }
 
+/// A success that lacks what every answer has. The SDK reads even an empty body as one in which nothing is present, and
+/// that must not pass for the end of a shard, nor for a list that is complete.
+fn nothing(operation: &str) -> SourceError {
+    SourceError::Failed(format!("{operation} answered nothing"))
+}
+
 /// An answer that the SDK has read.
 fn typed(answer: GetRecordsOutput) -> Result<Page, SourceError> {
+    // The SDK does not tell absent records from none; an answer of Kinesis always says how far it is behind.
+    if answer.next_shard_iterator.is_none() && answer.millis_behind_latest.is_none() {
+        return Err(nothing("GetRecords"));
+    }
     let behind = answer.millis_behind_latest.unwrap_or_default();
     Ok(Page {
         records: answer
@@ -232,4 +242,26 @@ fn range(shard: &str, range: Option<&types::HashKeyRange>) -> Result<HashRange, 
     let range = range.ok_or_else(|| SourceError::Failed(format!("{shard} has no hash range")))?;
     HashRange::parse(&range.starting_hash_key, &range.ending_hash_key)
         .map_err(|error| SourceError::Failed(format!("{shard}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> aws_sdk_kinesis::operation::get_records::builders::GetRecordsOutputBuilder {
+        GetRecordsOutput::builder().set_records(Some(Vec::new()))
+    }
+
+    #[test]
+    fn an_answer_in_which_nothing_is_present_does_not_end_a_shard() {
+        let empty = answer().build().expect("it has records");
+        assert!(matches!(typed(empty), Err(SourceError::Failed(_))));
+        let end = answer().millis_behind_latest(0).build().expect("as above");
+        assert!(typed(end).expect("an end").next.is_none());
+        let open = answer()
+            .next_shard_iterator("next")
+            .build()
+            .expect("as above");
+        assert!(typed(open).expect("a page").next.is_some());
+    }
 }
