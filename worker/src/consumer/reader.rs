@@ -180,11 +180,13 @@ impl<S: Source> Reader<S> {
             }
             _ => {
                 self.progress.failing(Some(now));
-                tracing::warn!(
-                    shard = %self.shard,
-                    failures = self.polling.failures(),
-                    "cannot read: {error}"
-                );
+                let failures = self.polling.failures();
+                // A thousand shards fail together: each says so less and less often.
+                if failures.is_power_of_two() {
+                    tracing::warn!(shard = %self.shard, failures, "cannot read: {error}");
+                } else {
+                    tracing::debug!(shard = %self.shard, failures, "cannot read: {error}");
+                }
             }
         }
     }

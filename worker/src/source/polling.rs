@@ -52,6 +52,10 @@ pub struct Accepted {
     pub behind: Duration,
 }
 
+/// Between two failures. About the pace of an idle shard, so it burdens nobody; and nobody waits for longer than this once
+/// Kinesis is back.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
 /// The state of one shard's polling.
 #[derive(Debug)]
 pub struct Polling {
@@ -83,7 +87,7 @@ impl Polling {
     pub fn new(shard: ShardId, start: From, pace: Pace, random: Random, now: Time) -> Self {
         Polling {
             shard,
-            backoff: Backoff::new(pace.min, Duration::from_secs(10), random),
+            backoff: Backoff::new(pace.min, LONGEST_WAIT, random),
             start,
             last: None,
             iterator: None,
