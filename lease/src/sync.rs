@@ -6,8 +6,8 @@
 //! * `Latest`: every open shard, pinned to the moment.
 //! * `AtTimestamp`: every shard that was open at that time, as ListShards says when asked with that filter.
 //!
-//! **Later** – the table has rows. A shard without one is **past** if a descendant has a row that is not at its
-//! beginning: descendants only leave their beginning, and finished rows are only removed, once their parents are done;
+//! **Later** – the table has rows. A shard without one is **past** if a descendant (by the list, or by the parents that
+//! the row itself names, since a list may be too old to know it) has a row that is not at its beginning: descendants only leave their beginning, and finished rows are only removed, once their parents are done;
 //! and a row with a start of its own was made where the application began. A listed shard without a row is
 //! * left to its parent's end, if a parent's row is not at its end;
 //! * left alone, if it is past;
@@ -101,10 +101,10 @@ fn first<'a>(scene: &Scene<'a>) -> Vec<(&'a Shard, Lease)> {
 }
 
 fn later<'a>(scene: &Scene<'a>) -> Vec<(&'a Shard, Lease)> {
+    let mut court = Court::new(scene);
     let mut made: Vec<(&Shard, Lease)> = Vec::new();
-    let mut verdicts = BTreeMap::new();
     for shard in scene.shards.iter() {
-        if let Verdict::Create(start) = judge(scene, shard, &mut verdicts) {
+        if let Verdict::Create(start) = court.judge(shard) {
             made.push((shard, row(scene, shard, start)));
         }
     }
@@ -121,58 +121,71 @@ enum Verdict {
     Past,
 }
 
-fn judge<'a>(
-    scene: &Scene<'a>,
-    shard: &'a Shard,
-    verdicts: &mut BTreeMap<&'a ShardId, Verdict>,
-) -> Verdict {
-    if let Some(verdict) = verdicts.get(&shard.id) {
-        return verdict.clone();
-    }
-    let verdict = judge_new(scene, shard, verdicts);
-    verdicts.insert(&shard.id, verdict.clone());
-    verdict
+/// Judges the shards of a stream, each once.
+struct Court<'s, 'a> {
+    scene: &'s Scene<'a>,
+    /// Parents of rows that are past their beginning: done, also if the list of shards is too old to know those children.
+    followed: BTreeSet<&'a ShardId>,
+    verdicts: BTreeMap<&'a ShardId, Verdict>,
 }
 
-fn judge_new<'a>(
-    scene: &Scene<'a>,
-    shard: &'a Shard,
-    verdicts: &mut BTreeMap<&'a ShardId, Verdict>,
-) -> Verdict {
-    if scene.leases.contains_key(&shard.id) {
-        return Verdict::HasRow;
-    }
-    let mut parent_rows = shard
-        .parents
-        .iter()
-        .filter_map(|parent| scene.leases.get(parent))
-        .peekable();
-    let has_parent_rows = parent_rows.peek().is_some();
-    if parent_rows.any(|row| !row.ended()) {
-        return Verdict::Wait;
-    }
-    if past(&shard.id, |id| scene.leases.get(id).copied(), scene.shards) {
-        return Verdict::Past;
-    }
-    for parent in scene.shards.parents(shard) {
-        if matches!(
-            judge(scene, parent, verdicts),
-            Verdict::Create(_) | Verdict::Wait
-        ) {
-            return Verdict::Wait;
+impl<'s, 'a> Court<'s, 'a> {
+    fn new(scene: &'s Scene<'a>) -> Self {
+        let begun = scene.leases.values().filter(|row| begun(row));
+        Court {
+            scene,
+            followed: begun.flat_map(|row| &row.parents).collect(),
+            verdicts: BTreeMap::new(),
         }
     }
-    if has_parent_rows {
-        return Verdict::Create((Position::TrimHorizon, None));
+
+    fn judge(&mut self, shard: &'a Shard) -> Verdict {
+        if let Some(verdict) = self.verdicts.get(&shard.id) {
+            return verdict.clone();
+        }
+        let verdict = self.judge_new(shard);
+        self.verdicts.insert(&shard.id, verdict.clone());
+        verdict
     }
-    Verdict::Create(hole_start(scene))
+
+    fn judge_new(&mut self, shard: &'a Shard) -> Verdict {
+        let scene = self.scene;
+        if scene.leases.contains_key(&shard.id) {
+            return Verdict::HasRow;
+        }
+        let mut parent_rows = shard
+            .parents
+            .iter()
+            .filter_map(|parent| scene.leases.get(parent))
+            .peekable();
+        let has_parent_rows = parent_rows.peek().is_some();
+        if parent_rows.any(|row| !row.ended()) {
+            return Verdict::Wait;
+        }
+        let row_of = |id: &ShardId| scene.leases.get(id).copied();
+        if self.followed.contains(&shard.id) || past(&shard.id, row_of, scene.shards) {
+            return Verdict::Past;
+        }
+        for parent in scene.shards.parents(shard) {
+            if matches!(self.judge(parent), Verdict::Create(_) | Verdict::Wait) {
+                return Verdict::Wait;
+            }
+        }
+        if has_parent_rows {
+            return Verdict::Create((Position::TrimHorizon, None));
+        }
+        Verdict::Create(hole_start(scene))
+    }
 }
 
 /// Whether a shard without a row is done, or before the application's start: a descendant tells.
 fn past<'a>(id: &ShardId, row_of: impl Fn(&ShardId) -> Option<&'a Lease>, shards: &Shards) -> bool {
-    shards.any_descendant(id, |child| {
-        row_of(&child.id).is_some_and(|row| row.checkpoint != Position::TrimHorizon)
-    })
+    shards.any_descendant(id, |child| row_of(&child.id).is_some_and(begun))
+}
+
+/// Past its beginning, or with a start of its own.
+fn begun(row: &Lease) -> bool {
+    row.checkpoint != Position::TrimHorizon
 }
 
 /// Where a hole is read from: nothing may be skipped that the application has asked for.
@@ -243,7 +256,8 @@ pub fn retired(leases: &BTreeMap<ShardId, &Lease>, shards: &Shards) -> Vec<Lease
                 .parents
                 .iter()
                 .any(|parent| leases.contains_key(parent));
-        followed || shards.get(&lease.shard).is_none()
+        // A list that is older than the shard says nothing about it.
+        followed || shards.get(&lease.shard).is_none() && shards.knows(&lease.shard)
     };
     leases
         .values()
@@ -264,9 +278,11 @@ pub fn startable<'a>(
 ) -> bool {
     lease.parents.iter().all(|parent| match row_of(parent) {
         Some(row) => row.ended() || lease.started(),
-        None if lease.checkpoint != Position::TrimHorizon => true,
-        None => shards
-            .is_some_and(|shards| shards.get(parent).is_none() || past(parent, &row_of, shards)),
+        None if begun(lease) => true,
+        // A list that is older than the parent says nothing about it.
+        None => shards.is_some_and(|shards| {
+            shards.get(parent).is_none() && shards.knows(parent) || past(parent, &row_of, shards)
+        }),
     })
 }
 

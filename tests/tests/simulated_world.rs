@@ -49,7 +49,7 @@ fn a_thousand_worlds_keep_every_promise() {
 
 /// Seeds that once broke a promise, and what was wrong. A change of the plans makes other worlds of them; what they found
 /// is then only kept by the tests of the rules named here.
-const ONCE_BROKEN: [(u64, &str); 14] = [
+const ONCE_BROKEN: [(u64, &str); 16] = [
     (
         18,
         "delivery: a dropped record settled what a manual handler had not",
@@ -96,6 +96,14 @@ const ONCE_BROKEN: [(u64, &str); 14] = [
     (
         2861,
         "check: a process whose row a twin took and gave back was held to know it at once",
+    ),
+    (
+        7816,
+        "sync: by a list that was older than it, a parent without a row was taken for expired, and its child was read",
+    ),
+    (
+        8104,
+        "consumer: told to go at the end of a shard, a checkpoint was confirmed and not stored",
     ),
 ];
 

@@ -44,6 +44,9 @@ impl Leases {
         if leads != self.led {
             self.led = leads;
             self.replan = true;
+            if leads {
+                self.list_shards_anew();
+            }
             self.out.push(Action::Tell(News::Leads(leads)));
         }
     }

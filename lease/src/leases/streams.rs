@@ -4,7 +4,7 @@
 //! only says something about a row that was seen before it was asked for: the row of a shard that is younger than the
 //! list may have parents that the list does not know yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use checkpoint::{HashRange, Position};
 
@@ -128,27 +128,46 @@ impl Leases {
 
     /// Asks for the shards again where a row cannot be judged by the list at hand.
     pub(super) fn notice_outdated_shards(&mut self, now: Now) {
-        let mut outdated = BTreeSet::new();
+        let mut outdated = BTreeMap::new();
         for lease in self.sight.rows() {
             let Some(number) = self.stream_of(lease) else {
                 continue;
             };
-            let Some(asked) = self.streams[number].listed else {
+            let stream = &self.streams[number];
+            let (Some(asked), Some(shards)) = (stream.listed, &stream.shards) else {
                 continue;
             };
-            let orphan = lease.parents.iter().any(|parent| {
+            let mut without_row = lease.parents.iter().filter(|parent| {
                 let key = LeaseKey::of(lease.stream.as_ref(), parent);
                 self.sight.row(&key).is_none()
             });
-            if orphan
-                && lease.checkpoint == Position::TrimHorizon
-                && !self.sight.known_before(&lease.key, asked)
-            {
-                outdated.insert(number);
+            if lease.checkpoint != Position::TrimHorizon {
+                continue;
             }
+            // What was asked for in time and is still too old is asked for again, but not all the time.
+            let again = match without_row.next() {
+                None => continue,
+                Some(_) if !self.sight.known_before(&lease.key, asked) => now.mono,
+                Some(parent) if shards.knows(parent) && without_row.all(|id| shards.knows(id)) => {
+                    continue;
+                }
+                Some(_) => asked + self.settings.timing.list_again_within(),
+            };
+            let at = outdated.entry(number).or_insert(again);
+            *at = again.min(*at);
         }
-        for number in outdated {
-            self.ask_again(number, now);
+        for (number, at) in outdated {
+            self.ask_again(number, at);
+        }
+    }
+
+    /// Who comes to lead may have asked for the shards long ago, and the next time would be a leader's interval from then.
+    pub(super) fn list_shards_anew(&mut self) {
+        let wait = self.settings.timing.list_again_within();
+        for stream in &mut self.streams {
+            if let Some(asked) = stream.listed {
+                stream.next = stream.next.min(asked + wait);
+            }
         }
     }
 
@@ -159,16 +178,16 @@ impl Leases {
         let listed = self.streams[number].listed;
         let since = listed.is_some_and(|asked| self.sight.missing_before(missed, asked));
         if !since {
-            self.ask_again(number, now);
+            self.ask_again(number, now.mono);
         }
         since
     }
 
-    fn ask_again(&mut self, number: usize, now: Now) {
+    fn ask_again(&mut self, number: usize, at: Time) {
         let stream = &mut self.streams[number];
         if !stream.outdated {
             stream.outdated = true;
-            stream.next = stream.next.min(now.mono);
+            stream.next = stream.next.min(at);
         }
     }
 }

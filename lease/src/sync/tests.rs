@@ -172,6 +172,25 @@ fn a_hole_is_never_filled_at_a_new_latest() {
     later(Start::Latest, &["a", "b"], &cut_off);
 }
 
+/// The row of `a` was removed since; the list is of a time when it had no children.
+#[test]
+fn a_list_that_is_too_old_makes_no_hole_of_a_removed_row() {
+    let old = shards(&["a"]);
+    for (table, made) in [("b=3", 0), ("b=trim", 1)] {
+        let rows = rows_of(&[table], &shards(FAMILY));
+        let scene = Scene {
+            stream: None,
+            made_for: None,
+            start: Start::TrimHorizon,
+            shards: &old,
+            open_at_start: None,
+            leases: &by_shard(&rows),
+            wall: 0,
+        };
+        assert_eq!(missing(&scene).len(), made, "{table}");
+    }
+}
+
 #[test]
 fn rows_are_retired_when_they_are_followed_or_unlisted() {
     for (why, list, table, want) in [
@@ -198,6 +217,7 @@ fn rows_are_retired_when_they_are_followed_or_unlisted() {
         ("not at its end", FAMILY, &["a=3", "b=1", "c=1"], &[]),
         ("unlisted and done", &["c"], &["a=end", "c=trim"], &["a"]),
         ("unlisted, not done", &["c"], &["a=3", "c=1"], &[]),
+        ("unlisted, by a list that is older", &["a"], &["c=end"], &[]),
     ] {
         let shards = shards(list);
         let rows = rows_of(table, &shards);
@@ -217,6 +237,13 @@ fn a_child_waits_for_its_parents() {
         ("H31: absent, listed", "b=trim", &[], Some(FAMILY), false),
         ("absent, no list yet", "b=trim", &[], None, false),
         ("absent, unlisted", "b=trim", &[], Some(&["b<a"][..]), true),
+        (
+            "absent, by a list that is older",
+            "d=trim",
+            &[],
+            Some(&["a"][..]),
+            false,
+        ),
         (
             "absent, but a sibling has started",
             "b=trim",

@@ -13,10 +13,10 @@ use crate::{
 fn reshard(world: &mut World) -> (usize, usize) {
     let leader = world.join("leader");
     // The leader asks for the shards every half minute: it will have asked after the split, and the other before it.
-    world.run(seconds(25));
+    world.run(seconds(20));
     let other = world.join("other");
     world.run(seconds(1));
-    let children = [("left", "shard-0"), ("right", "shard-0")]
+    let children = [("shard-7", "shard-0"), ("shard-8", "shard-0")]
         .map(|(child, parent)| shard(child, &[parent], false))
         .to_vec();
     world.shards[0].closed = true;
@@ -31,7 +31,7 @@ fn reshard(world: &mut World) -> (usize, usize) {
             children,
         },
     );
-    world.run_with(seconds(6), |world| {
+    world.run_with(seconds(11), |world| {
         for machine in &mut world.machines {
             for (key, tenure) in &machine.running {
                 let settled = Position::at(7.into(), 0);
@@ -60,9 +60,9 @@ fn a_hole_is_filled_by_a_new_leader_that_knows_the_shards_of_now() {
     let mut world = World::new(open(1));
     let (leader, other) = reshard(&mut world);
     world.hear(leader, Event::Leave);
-    world.table.remove(&LeaseKey::from("left"));
+    world.table.remove(&LeaseKey::from("shard-7"));
     world.run(seconds(5));
-    let row = world.table.row(&LeaseKey::from("left")).expect("made");
+    let row = world.table.row(&LeaseKey::from("shard-7")).expect("made");
     assert_eq!(row.checkpoint, Position::TrimHorizon);
     assert_eq!(world.machines[other].running.len(), 2, "the children");
 }

@@ -22,8 +22,8 @@ pub(crate) fn shard(id: &str, parents: &[&str], closed: bool) -> Shard {
 fn family() -> Shards {
     Shards::new([
         shard("parent", &[], true),
-        shard("left", &["parent"], false),
-        shard("right", &["parent"], false),
+        shard("shard-7", &["parent"], false),
+        shard("shard-8", &["parent"], false),
     ])
 }
 
@@ -70,8 +70,8 @@ fn latest_and_timestamps_are_pinned_when_a_row_is_made() {
     assert_eq!(
         made(Start::Latest, &[], 1_000),
         [
-            child("left", Position::Latest, Some(1_000)),
-            child("right", Position::Latest, Some(1_000)),
+            child("shard-7", Position::Latest, Some(1_000)),
+            child("shard-8", Position::Latest, Some(1_000)),
         ]
     );
     assert_eq!(
@@ -87,10 +87,10 @@ fn latest_and_timestamps_are_pinned_when_a_row_is_made() {
 #[test]
 fn a_missing_child_of_a_finished_parent_is_made_at_its_beginning() {
     for start in [Start::TrimHorizon, Start::Latest, Start::AtTimestamp(500)] {
-        let rows = [row("parent", Position::ShardEnd), row("left", at(7))];
+        let rows = [row("parent", Position::ShardEnd), row("shard-7", at(7))];
         assert_eq!(
             made(start, &rows, 1_000),
-            [child("right", Position::TrimHorizon, None)],
+            [child("shard-8", Position::TrimHorizon, None)],
             "{start:?}"
         );
     }
@@ -100,16 +100,16 @@ fn a_missing_child_of_a_finished_parent_is_made_at_its_beginning() {
 
 #[test]
 fn a_hole_is_filled_where_the_application_began_and_never_at_a_new_latest() {
-    let mut left = row("left", Position::Latest);
+    let mut left = row("shard-7", Position::Latest);
     left.pinned = Some(100);
     assert_eq!(
         made(Start::Latest, &[left], 9_000),
-        [child("right", Position::Latest, Some(100))]
+        [child("shard-8", Position::Latest, Some(100))]
     );
     // No row tells when it began: everything that is stored.
     assert_eq!(
-        made(Start::Latest, &[row("left", at(7))], 9_000),
-        [child("right", Position::TrimHorizon, None)]
+        made(Start::Latest, &[row("shard-7", at(7))], 9_000),
+        [child("shard-8", Position::TrimHorizon, None)]
     );
 }
 
@@ -131,7 +131,7 @@ fn each_stream_is_judged_by_its_own_rows() {
         .iter()
         .map(|lease| lease.key.to_string())
         .collect();
-    assert_eq!(keys, ["1:orders:2:left", "1:orders:2:right"]);
+    assert_eq!(keys, ["1:orders:2:shard-7", "1:orders:2:shard-8"]);
 }
 
 fn retired(rows: &[Lease], shards: &Shards) -> Vec<String> {
@@ -151,30 +151,34 @@ fn a_finished_row_goes_only_when_all_its_children_have_begun() {
     let cases = [
         (
             "both have",
-            vec![done(), row("left", at(1)), row("right", at(1))],
+            vec![done(), row("shard-7", at(1)), row("shard-8", at(1))],
             true,
         ),
         (
             "one has",
             vec![
                 done(),
-                row("left", at(1)),
-                row("right", Position::TrimHorizon),
+                row("shard-7", at(1)),
+                row("shard-8", Position::TrimHorizon),
             ],
             false,
         ),
         (
             "LATEST is no beginning",
-            vec![done(), row("left", at(1)), row("right", Position::Latest)],
+            vec![
+                done(),
+                row("shard-7", at(1)),
+                row("shard-8", Position::Latest),
+            ],
             false,
         ),
-        ("one has no row", vec![done(), row("left", at(1))], false),
+        ("one has no row", vec![done(), row("shard-7", at(1))], false),
         (
             "it is not finished",
             vec![
                 row("parent", at(9)),
-                row("left", at(1)),
-                row("right", at(1)),
+                row("shard-7", at(1)),
+                row("shard-8", at(1)),
             ],
             false,
         ),
@@ -190,7 +194,7 @@ fn a_finished_row_of_a_shard_without_known_children_stays() {
     let alone = Shards::new([shard("parent", &[], false)]);
     assert!(retired(&[row("parent", Position::ShardEnd)], &alone).is_empty());
     // Kinesis lists the shard no more: nothing can be read of it any longer.
-    let others = Shards::new([shard("other", &[], false)]);
+    let others = Shards::new([shard("shard-9", &[], false)]);
     assert_eq!(
         retired(&[row("parent", Position::ShardEnd)], &others),
         ["parent"]
@@ -216,7 +220,7 @@ fn only_a_finished_row_can_be_removed() {
 #[test]
 fn a_child_waits_for_a_parent_that_has_no_row_as_long_as_kinesis_lists_it() {
     let shards = family();
-    let gone = Shards::new([shard("left", &["parent"], false)]);
+    let gone = Shards::new([shard("shard-7", &["parent"], false)]);
     let parent = |position| Some(row("parent", position));
     let cases = [
         (
@@ -266,7 +270,7 @@ fn a_child_waits_for_a_parent_that_has_no_row_as_long_as_kinesis_lists_it() {
     for (case, parent, shards, position, may) in cases {
         let row_of = |id: &ShardId| parent.as_ref().filter(|row| row.shard == *id);
         assert_eq!(
-            sync::startable(&row("left", position), row_of, shards),
+            sync::startable(&row("shard-7", position), row_of, shards),
             may,
             "{case}"
         );

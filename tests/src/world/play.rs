@@ -40,12 +40,12 @@ pub(super) async fn play(plan: &Plan) -> History {
     }
     let mut producer = Producer::new(scene.clone());
     producer.coda();
-    rest(&scene, &fleet).await;
+    rest(&scene, &mut fleet).await;
     if plan.encore {
         fleet.all_leave().await;
         fleet.join();
         producer.coda();
-        rest(&scene, &fleet).await;
+        rest(&scene, &mut fleet).await;
     }
     fleet.all_leave().await;
     scene.finish()
@@ -113,9 +113,13 @@ fn merge(scene: &Scene, which: usize) {
 }
 
 /// Waits until nothing is left to do, or patience ends, and notes what the table shows then.
-async fn rest(scene: &Scene, fleet: &Fleet) {
+async fn rest(scene: &Scene, fleet: &mut Fleet) {
     let end = scene.now() + scene.plan.patience();
     while scene.now() < end && !at_rest(scene, fleet) {
+        // Two processes with one id may both end for it; whoever watches over them starts another.
+        if fleet.living().is_empty() {
+            fleet.join();
+        }
         tokio::time::sleep(scene.plan.failover / 4).await;
     }
     scene.record(Event::Rest {

@@ -95,6 +95,7 @@ impl<S: Source, P: Processor> Consumer<S, P> {
 
     /// Told to drain: the batch in hand is complete, the processor has its last chance to checkpoint.
     pub(super) async fn stop(&mut self) -> End {
+        self.progress.leave_end();
         if !self.halt.cuts() {
             let result = {
                 let call = self.processor.shutdown_requested(&self.checkpointer);

@@ -81,6 +81,10 @@ struct Manner {
     hangs: bool,
     /// Calls of `shard_ended` that return without a checkpoint.
     forgets: u32,
+    /// Calls of `shard_ended` that fail after it.
+    fails_at_end: bool,
+    /// It checkpoints when it is told to go.
+    last_chance: bool,
 }
 
 struct Handler {
@@ -125,11 +129,22 @@ impl Processor for Handler {
         }
         // The last record, not the end: that must do (hazard 7 of the record hazards).
         let last = self.last.as_ref().expect("there was a batch");
-        Ok(checkpointer.checkpoint_record(last).await?)
+        checkpointer.checkpoint_record(last).await?;
+        if self.manner.fails_at_end {
+            return Err("told to".into());
+        }
+        Ok(())
     }
 
-    async fn shutdown_requested(&mut self, _: &Checkpointer) -> Result<(), HandlerError> {
+    async fn shutdown_requested(
+        &mut self,
+        checkpointer: &Checkpointer,
+    ) -> Result<(), HandlerError> {
         self.say("shutdown_requested");
+        if self.manner.last_chance {
+            checkpointer.checkpoint().await?;
+            self.say("stored");
+        }
         Ok(())
     }
 
@@ -226,11 +241,13 @@ async fn a_failed_batch_is_handed_over_again_and_the_position_waits_for_it() {
         ..Manner::default()
     };
     let mut stage = stage(manner, FAR);
-    for attempt in 1..=3 {
+    for attempt in 1..=2 {
         assert_eq!(stage.call().await, format!("process 5 #{attempt}"));
         assert_eq!(stage.progress.watermark(), None, "nothing is settled");
     }
+    assert_eq!(stage.call().await, "process 5 #3");
     assert_eq!(stage.call().await, "shard_ended");
+    assert_eq!(stage.progress.watermark(), Some(at(3, 0)));
     assert!(stage.progress.ended());
 }
 
@@ -297,6 +314,48 @@ async fn a_shard_ends_when_a_manual_processor_has_checkpointed_its_last_record()
         panic!("{report:?}");
     };
     assert_eq!(children, [script().child]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn told_to_drain_at_the_end_of_the_shard_its_last_checkpoint_is_one_of_the_last_record() {
+    let manner = Manner {
+        commit: Commit::Manual,
+        forgets: u32::MAX,
+        last_chance: true,
+        ..Manner::default()
+    };
+    let mut stage = stage(manner, FAR);
+    while stage.call().await != "shard_ended" {}
+    stage.halt.send_replace(Some(Halt::Drain));
+    while stage.call().await != "shutdown_requested" {}
+    let Some(Report::Checkpoint {
+        position, stored, ..
+    }) = stage.reports.recv().await
+    else {
+        panic!("nothing was to be stored");
+    };
+    assert_eq!(position, at(3, 0));
+    stored.send(true).expect("the processor waits");
+    assert_eq!(stage.call().await, "stored");
+    assert_eq!(stage.progress.watermark(), Some(at(3, 0)));
+    let report = stage.reports.recv().await;
+    assert!(matches!(report, Some(Report::Stopped { .. })), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_settled_and_not_reached_still_settles_the_last_record() {
+    let manner = Manner {
+        commit: Commit::Manual,
+        fails_at_end: true,
+        ..Manner::default()
+    };
+    let mut stage = stage(manner, FAR);
+    while stage.call().await != "shard_ended" {}
+    stage.halt.send_replace(Some(Halt::Drain));
+    while stage.call().await != "shutdown_requested" {}
+    let report = stage.reports.recv().await;
+    assert!(matches!(report, Some(Report::Stopped { .. })), "{report:?}");
+    assert_eq!(stage.progress.watermark(), Some(at(3, 0)));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -36,8 +36,10 @@ pub(crate) struct Progress {
     lag: Mutex<Lag>,
     /// Of payload, handled.
     bytes: AtomicU64,
-    /// The position of the last record before the shard's end, once that is reached.
+    /// The processor has its say about the end of the shard: all records are handed over.
     at_end: AtomicBool,
+    /// What was handed over before the end of the shard, once that is reached.
+    before_end: OnceLock<Option<Position>>,
     /// End of belief, on the worker's clock.
     valid_until: watch::Sender<Time>,
     /// When the handler call in progress began, microseconds; 0: none.
@@ -61,6 +63,7 @@ impl Progress {
             lag: Mutex::default(),
             bytes: AtomicU64::new(0),
             at_end: AtomicBool::new(false),
+            before_end: OnceLock::new(),
             valid_until: watch::Sender::new(valid_until),
             busy_since: AtomicU64::new(0),
             failing_since: AtomicU64::new(0),
@@ -96,10 +99,18 @@ impl Progress {
         act(&mut self.tracker.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Everything up to there may be stored. The shard's end is stored in its own way, after its children's rows.
+    /// Everything up to there may be stored. The shard's end is stored in its own way, after its children's rows; whoever
+    /// must leave before that has still settled the last record.
     pub(crate) fn watermark(&self) -> Option<Position> {
         self.with(|tracker| tracker.watermark().cloned())
-            .filter(|position| *position != Position::ShardEnd)
+            .and_then(|position| self.before_the_end(position))
+    }
+
+    fn before_the_end(&self, position: Position) -> Option<Position> {
+        match position {
+            Position::ShardEnd => self.before_end.get()?.clone(),
+            position => Some(position),
+        }
     }
 
     /// Whether the end of the shard is settled.
@@ -143,8 +154,16 @@ impl Progress {
 
     /// All records are handed over; the end can be checkpointed from now on.
     pub(crate) fn reach_end(&self) {
+        self.before_end
+            .get_or_init(|| self.with(|tracker| tracker.largest().cloned()));
         self.hand_over(&Position::ShardEnd);
         self.at_end.store(true, Ordering::Release);
+    }
+
+    /// A processor that is told to go has no more say about the end: what it checkpoints from here on is records, which
+    /// are stored, while the end would only be once its task is over. Who reads on finds the end again.
+    pub(crate) fn leave_end(&self) {
+        self.at_end.store(false, Ordering::Release);
     }
 
     fn settle_through(&self, position: &Position) -> Result<Position, SettleThroughError> {
@@ -160,8 +179,14 @@ impl Progress {
         })
     }
 
+    /// The last that can be checkpointed now.
     fn largest(&self) -> Option<Position> {
-        self.with(|tracker| tracker.largest().cloned())
+        let largest = self.with(|tracker| tracker.largest().cloned())?;
+        if self.at_end.load(Ordering::Acquire) {
+            Some(largest)
+        } else {
+            self.before_the_end(largest)
+        }
     }
 
     pub(crate) fn believe(&self, until: Time) {
