@@ -13,7 +13,7 @@ use crate::{
     id::{LeaseKey, ShardId},
     lease::Lease,
     renew::Phase,
-    shard::Shard,
+    shard::{Shard, Shards},
     sync::{self, Start},
     table::TableError,
     time::Time,
@@ -42,6 +42,9 @@ impl Leases {
         if role == Role::Leader {
             self.make_missing(now);
             self.remove_stale_workers(now);
+        } else {
+            // Whoever leads now goes on from what the table shows.
+            self.streams.iter_mut().for_each(StreamState::forget_first);
         }
         let moves = assign::plan(&self.scene(role, now));
         for step in moves {
@@ -97,41 +100,18 @@ impl Leases {
                 .is_some_and(|held| !matches!(held.phase, Phase::Running | Phase::Blocked))
     }
 
-    /// Rows of every stream that the table lacks. One that cannot be read is not lacking: it is left to the operator, who
-    /// was told. Nor is a stream new that has only such rows: where it began is written in them.
+    /// Rows of every stream that the table lacks.
     fn make_missing(&mut self, now: Now) {
         let mut made = Vec::new();
         let mut first = BTreeSet::new();
-        for (number, stream) in self.streams.iter().enumerate() {
-            let Some(shards) = &stream.shards else {
-                continue;
-            };
-            let leases = self.rows_of(stream);
-            let id = stream.spec.id.as_ref();
-            let spoilt = |shard: &Shard| self.sight.unreadable(&LeaseKey::of(id, &shard.id));
-            if leases.is_empty() && shards.iter().any(spoilt) {
-                continue;
-            }
-            let missing = sync::missing(&sync::Scene {
-                stream: id,
-                made_for: Some(&stream.spec.made_for),
-                start: stream.spec.start,
-                shards,
-                open_at_start: stream.open_at_start.as_ref(),
-                leases: &leases,
-                wall: now.wall,
-            });
-            let why = if leases.is_empty() {
-                Made::First
+        for number in 0..self.streams.len() {
+            if let Some(rows) = self.first_rows(number, now) {
+                first.extend(rows.iter().map(|lease| lease.key.clone()));
+                made.extend(rows.into_iter().map(|lease| (number, Made::First, lease)));
             } else {
-                Made::Repair
-            };
-            if leases.is_empty() && !self.sight.doubtful() {
-                first.extend(missing.iter().map(|lease| lease.key.clone()));
+                let rows = self.lacking(number, now).into_iter();
+                made.extend(rows.map(|lease| (number, Made::Repair, lease)));
             }
-            let lacking = |lease: &Lease| !self.sight.unreadable(&lease.key);
-            let missing = missing.into_iter().filter(lacking);
-            made.extend(missing.map(|lease| (number, why, lease)));
         }
         let keys = made.iter().map(|(.., lease)| lease.key.clone()).collect();
         let confirmed = self.sight.confirmed_missing(&keys, now.mono);
@@ -142,13 +122,61 @@ impl Leases {
             self.lists.hurry(now.mono);
         }
         for (number, why, lease) in made {
-            // A stream that has no rows at all is new, and the first list was consistent.
             let certain = first.contains(&lease.key)
                 || confirmed.contains(&lease.key) && self.listed_since(number, &lease.key, now);
             if certain {
                 self.enqueue(Write::Create(Box::new(lease)), Purpose::Cover(why));
             }
         }
+    }
+
+    /// The rows a new stream begins with, those that the table does not show yet; `None`: the stream is not new.
+    ///
+    /// They are decided once, and nothing else is made of the stream until all of them are seen: with a part of them,
+    /// what lies before the others would look like holes. A stream is new if this worker has never seen a row of it, the
+    /// table shows none for sure, and none that cannot be read: where it began is written in those.
+    fn first_rows(&mut self, number: usize, now: Now) -> Option<Vec<Lease>> {
+        let stream = &self.streams[number];
+        let leases = self.rows_of(stream);
+        let unseen = |lease: &&Lease| {
+            !leases.contains_key(&lease.shard) && !self.sight.unreadable(&lease.key)
+        };
+        let mut first: Vec<Lease> = stream.first.iter().filter(unseen).cloned().collect();
+        let known = stream.known || !leases.is_empty();
+        if !known && first.is_empty() {
+            let id = stream.spec.id.as_ref();
+            let spoilt = |shard: &Shard| self.sight.unreadable(&LeaseKey::of(id, &shard.id));
+            let mut shards = stream.shards.iter().flat_map(Shards::iter);
+            if self.sight.doubtful() {
+                self.lists.hurry(now.mono);
+            } else if !shards.any(spoilt) {
+                first = self.lacking(number, now);
+            }
+        }
+        let stream = &mut self.streams[number];
+        stream.known = known;
+        stream.first.clone_from(&first);
+        (!known || !first.is_empty()).then_some(first)
+    }
+
+    /// What the stream lacks by what is seen. A row that cannot be read is not lacking: it is left to the operator, who
+    /// was told.
+    fn lacking(&self, number: usize, now: Now) -> Vec<Lease> {
+        let stream = &self.streams[number];
+        let Some(shards) = &stream.shards else {
+            return Vec::new();
+        };
+        let mut missing = sync::missing(&sync::Scene {
+            stream: stream.spec.id.as_ref(),
+            made_for: Some(&stream.spec.made_for),
+            start: stream.spec.start,
+            shards,
+            open_at_start: stream.open_at_start.as_ref(),
+            leases: &self.rows_of(stream),
+            wall: now.wall,
+        });
+        missing.retain(|lease| !self.sight.unreadable(&lease.key));
+        missing
     }
 
     /// Finished rows that can go, by a list that was asked for at `asked`: rows that changed since are left alone.

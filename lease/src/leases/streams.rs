@@ -29,6 +29,10 @@ pub(super) struct StreamState {
     listed: Option<Time>,
     /// A row is younger than `shards` and needs it to be judged.
     outdated: bool,
+    /// A row of it was seen: it is not new.
+    pub(super) known: bool,
+    /// Its first rows, while this worker makes them, that were not seen yet.
+    pub(super) first: Vec<Lease>,
 }
 
 impl StreamState {
@@ -41,7 +45,13 @@ impl StreamState {
             next: now,
             listed: None,
             outdated: false,
+            known: false,
+            first: Vec::new(),
         }
+    }
+
+    pub(super) fn forget_first(&mut self) {
+        self.first.clear();
     }
 }
 
