@@ -137,6 +137,11 @@ impl Timing {
         self.request_timeout().min(Duration::from_secs(1))
     }
 
+    /// A finished row is not removed before it was known for this long: no call is under way for so long.
+    pub fn row_kept_for(&self) -> Duration {
+        self.failover * 3
+    }
+
     /// The leader asks Kinesis for the shards this often, to repair what nobody noticed.
     pub fn list_shards_every(&self) -> Duration {
         Duration::from_secs(30)

@@ -187,9 +187,12 @@ impl Leases {
         let stream = &self.streams[number];
         let Some(shards) = &stream.shards else { return };
         let leases = self.rows_of(stream);
+        // A try to make the row that had no answer may still be under way: it must not find the row gone.
+        let long_ago = asked - self.settings.timing.row_kept_for();
         let retired: Vec<LeaseKey> = sync::retired(&leases, shards)
             .into_iter()
             .filter(|key| self.sight.unchanged_since(key, asked) && !self.held.contains_key(key))
+            .filter(|key| self.sight.known_before(key, long_ago))
             .collect();
         for key in retired {
             self.enqueue(Write::Delete { key }, Purpose::Fleet);
