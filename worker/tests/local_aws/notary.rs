@@ -22,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 use shardkeeper::clock::system_wall;
 use tokio::net::TcpListener;
 
+const JSON_PAGE: &str = r#"{"Records":[],"NextShardIterator":"next","MillisBehindLatest":0}"#;
 const KEY: &str = "AKIDEXAMPLE";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
@@ -166,7 +167,7 @@ async fn answer(
         Reply::Json => (
             200,
             "application/x-amz-json-1.1",
-            b"{\"Records\":[]}".to_vec(),
+            JSON_PAGE.as_bytes().to_vec(),
         ),
         Reply::Error(status, code) => (status, cbor, error(code)),
         Reply::Html => (200, "text/html", b"<h1>what?</h1>".to_vec()),
