@@ -221,6 +221,18 @@ impl World {
         shards
     }
 
+    /// Splits the first open shard in the middle.
+    pub fn split_the_first(&self) {
+        let shard = &self.open_shards()[0];
+        let middle =
+            shard.starting_hash_key + (shard.ending_hash_key - shard.starting_hash_key) / 2 + 1;
+        self.aws
+            .kinesis()
+            .lock()
+            .split_shard("orders", &shard.shard_id, middle, system_wall())
+            .expect("an open shard");
+    }
+
     /// Puts records into every open shard each 20 ms, from now on. A record's data is its number.
     pub fn produce(&mut self, kind: Kind) {
         self.producer = Some(Producer::start(self.aws.kinesis(), kind));

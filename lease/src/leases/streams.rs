@@ -139,7 +139,8 @@ impl Leases {
     /// Asks for the shards again where a row cannot be judged by the list at hand.
     pub(super) fn notice_outdated_shards(&mut self, now: Now) {
         let mut outdated = BTreeMap::new();
-        for lease in self.sight.rows() {
+        let at_beginning = |lease: &&Lease| lease.checkpoint == Position::TrimHorizon;
+        for lease in self.sight.rows().filter(at_beginning) {
             let Some(number) = self.stream_of(lease) else {
                 continue;
             };
@@ -151,9 +152,6 @@ impl Leases {
                 let key = LeaseKey::of(lease.stream.as_ref(), parent);
                 self.sight.row(&key).is_none()
             });
-            if lease.checkpoint != Position::TrimHorizon {
-                continue;
-            }
             // What was asked for in time and is still too old is asked for again, but not all the time.
             let again = match without_row.next() {
                 None => continue,

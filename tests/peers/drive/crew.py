@@ -11,7 +11,7 @@ from .processes import Process
 DEADLINE = 10  # seconds a worker may take to stop, by its configuration
 DEAF = 2  # seconds after its start in which a process may have no ear for signals yet
 LOST = re.compile(r"^(\S+)Z .* lease lost lease=(\S+) ", re.MULTILINE)
-LEASE_OUTLIVES = 1.0  # seconds a worker may be frozen for and keep its leases: the next renewal is due a third of 3 s later
+LEASE_OUTLIVES = 1.0  # seconds a worker may be frozen for and keep its leases: the next renewal is due 1.2 s after the last, and that is believed in for 2.85 s
 
 
 @dataclass

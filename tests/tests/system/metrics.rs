@@ -9,7 +9,7 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rustix::process::Signal;
-use shardkeeper::{clock::system_wall, metrics};
+use shardkeeper::metrics;
 use shardkeeper_tests::processes::{Kind, World};
 
 /// What must be more than zero at some time.
@@ -82,7 +82,7 @@ fn a_life_with_some_of_everything_feeds_every_metric() {
         let rule = r#"{"action":"throttle","probability":0.5,"for_ms":1000,"service":"#;
         world.fault(&format!("{rule}\"{service}\"}}"));
     }
-    split(&world);
+    world.split_the_first();
     forget(&world, "shardId-000000000001");
     world.start("two", &[]);
     world.until("a share for the other", Duration::from_secs(20), |world| {
@@ -112,18 +112,6 @@ fn a_life_with_some_of_everything_feeds_every_metric() {
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound").to_string()
-}
-
-fn split(world: &World) {
-    let shard = &world.open_shards()[0];
-    let middle =
-        shard.starting_hash_key + (shard.ending_hash_key - shard.starting_hash_key) / 2 + 1;
-    world
-        .aws
-        .kinesis()
-        .lock()
-        .split_shard("orders", &shard.shard_id, middle, system_wall())
-        .expect("an open shard");
 }
 
 /// Deletes a row that somebody holds.

@@ -17,7 +17,7 @@ fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
     world.balanced(&["one", "two"], 4);
     for _ in 0..2 {
         let at = Instant::now();
-        split_the_first(&world);
+        world.split_the_first();
         world.watch(Duration::from_millis(2500));
         merge_the_last(&world);
         world.watch(Duration::from_millis(2500));
@@ -31,19 +31,6 @@ fn splits_and_merges_under_load_lose_nothing_and_keep_the_order() {
     world.assert_order();
     assert_eq!(world.repeats(), 0);
     children_come_after_their_parents(&world);
-}
-
-/// Splits the first open shard in the middle.
-fn split_the_first(world: &World) {
-    let shards = world.open_shards();
-    let first = &shards[0];
-    let middle = first.starting_hash_key + (first.ending_hash_key - first.starting_hash_key) / 2;
-    world
-        .aws
-        .kinesis()
-        .lock()
-        .split_shard("orders", &first.shard_id, middle, system_wall())
-        .expect("an open shard");
 }
 
 fn merge_the_last(world: &World) {

@@ -32,7 +32,8 @@ use crate::{
     about = "Work: share the shards with the other copies and hand records to the handler, until told to stop",
     long_about = "Work: share the shards with the other copies and hand records to the handler, until told to stop.\n\n\
                   SIGTERM or SIGINT: hand every lease over with its last position, then exit 0; exit 1 if the deadline \
-                  (shutdown.deadline) passes first. A second signal ends the process at once. Nothing is lost either way."
+                  (shutdown.deadline) passes first. A second signal ends the process at once. When nobody reads the standard output any \
+                  more, leases are handed over too, then exit 1. Nothing is lost either way."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
